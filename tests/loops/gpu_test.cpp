@@ -3,8 +3,8 @@
 #include <functional>
 
 #include "loops/kernel.h"
+#include "loops/on_gpu.h"
 #include "ptxas.h"
-#include "runtime/device.h"
 #include "support/error.h"
 
 namespace brasa::compiler::test {
@@ -201,10 +201,7 @@ const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {
     {"matmul", matmul},       {"rare", rare_and_atomic}, {"neighbours", neighbours},
     {"columns", columns},     {"calls", calls},          {"conditional", conditional}};
 
-runtime::KernelImage compiled(const GpuCase& c, const std::string& target) {
-  std::string text = ir::print(*c.graph);
-  return compile_kernel_texts({&text, 1}, target);
-}
+runtime::KernelImage compiled(const GpuCase& c, const std::string& target) { return image_of(*c.graph, target); }
 
 TEST(Nvptx, NeighboursAreOneAccess) {
   runtime::KernelImage image = compiled(neighbours(), "nvptx+sm_90");
@@ -236,6 +233,24 @@ TEST(Nvptx, NarrowNeighboursAreOneAccess) {
   EXPECT_NE(ptx.find("ex2.approx"), std::string::npos) << ptx;
 }
 
+// Exponentials and what is made of them take a GPU's instructions, in place of polynomials and divisions.
+TEST(Nvptx, FunctionsByInstructions) {
+  constexpr std::pair<const char*, const char*> kInstructions[] = {
+      {"exp", "ex2.approx"}, {"tanh", "rcp.approx"}, {"rsqrt", "rsqrt.approx"}};
+  for (auto [function, instruction] : kInstructions) {
+    ir::Graph graph(ir::Level::Loops);
+    graph.name = "function";
+    LoopBuilder b(graph);
+    Value x = b.buffer(DType::Float32, 128), out = b.buffer(DType::Float32, 128);
+    Expr i = b.loop("thread", 128);
+    b.store(out, i, b.op(function, {b.load(x, i)}));
+    runtime::KernelImage image = image_of(graph, "nvptx+sm_90");
+    std::string ptx(image.code.begin(), image.code.end());
+    EXPECT_NE(ptx.find(instruction), std::string::npos) << ptx;
+    for (const char* slow : {"div.rn", "sqrt.rn", "cvt.r"}) EXPECT_EQ(ptx.find(slow), std::string::npos) << ptx;
+  }
+}
+
 TEST(Nvptx, CallsOfALaunchReadTheirParametersWhereTheyAre) {
   runtime::KernelImage image = compiled(calls(), "nvptx+sm_90");
   std::string ptx(image.code.begin(), image.code.end());
@@ -259,30 +274,11 @@ TEST(Nvptx, AssemblesForEveryArchitecture) {
 
 TEST(Nvptx, RunsOnAGpu) {
   if (device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
-  using runtime::kDefaultStream;
-  runtime::Device& device = runtime::device_of(Device(kCUDA));
   for (const auto& [name, make] : kCases) {
     GpuCase c = make();
-    auto module = device.load(compiled(c, device.properties().code));
-    KernelLayout layout = layout_of(*c.graph);
-    auto value = [&](const ir::ExprNode& s) { return c.sizes.at(s.id); };
-    std::vector<void*> memory;
-    std::vector<runtime::Slot> slots;
-    for (auto& buffer : c.buffers) {
-      memory.push_back(device.allocate(buffer.size() * 4, kDefaultStream));
-      device.upload(memory.back(), buffer.data(), buffer.size() * 4, kDefaultStream);
-      slots.push_back(reinterpret_cast<runtime::Slot>(memory.back()));
-    }
-    slots.insert(slots.end(), c.sizes.begin(), c.sizes.end());
-    runtime::Launch launch{module->kernel(c.graph->name), slots, layout.addresses, evaluate(layout.count, value),
-                           layout.threads};
-    launch.calls = layout.calls;
-    device.launch(launch, kDefaultStream);
-    std::vector<float> got(c.want.size());
-    device.download(got.data(), memory[c.result], got.size() * 4, kDefaultStream);
-    for (size_t j = 0; j < got.size(); ++j)
+    std::vector<float> got = on_gpu(*c.graph, c.buffers, c.sizes, c.result);
+    for (size_t j = 0; j < c.want.size(); ++j)
       ASSERT_NEAR(got[j], c.want[j], c.tolerance * std::max(1.0f, std::fabs(c.want[j]))) << name << " " << j;
-    for (size_t j = 0; j < memory.size(); ++j) device.deallocate(memory[j], c.buffers[j].size() * 4, kDefaultStream);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "loops/kernel.h"
+#include "loops/on_gpu.h"
 
 namespace brasa::compiler::test {
 namespace {
@@ -128,16 +129,7 @@ INSTANTIATE_TEST_SUITE_P(Targets, Math, testing::ValuesIn(targets()), [](const a
 });
 
 template <class T>
-void check(const Case& c, const std::string& target) {
-  DType t = sizeof(T) == 4 ? DType::Float32 : DType::Float64;
-  Kernel k;
-  Expr n = Expr::size(0), i = k.b.loop("vector", n, 16);
-  Value x = k.b.buffer(t, n), y = k.b.buffer(t, n);
-  k.b.store(y, i, k.b.op(c.name, {k.b.load(x, i)}));
-  k.compile(target);
-  auto in = samples<T>(c.low, c.high);
-  std::vector<T> out(in.size());
-  k.run({in.data(), out.data()}, {static_cast<int64_t>(in.size())});
+void expect_close(const Case& c, const std::vector<T>& in, const std::vector<T>& out) {
   double bound = sizeof(T) == 4 ? c.ulp32 : c.ulp64, worst = 0;
   size_t at = 0, bad = 0;
   for (size_t j = 0; j < in.size(); ++j) {
@@ -155,11 +147,43 @@ void check(const Case& c, const std::string& target) {
                           << " are beyond";
 }
 
+template <class T>
+void check(const Case& c, const std::string& target) {
+  DType t = sizeof(T) == 4 ? DType::Float32 : DType::Float64;
+  Kernel k;
+  Expr n = Expr::size(0), i = k.b.loop("vector", n, 16);
+  Value x = k.b.buffer(t, n), y = k.b.buffer(t, n);
+  k.b.store(y, i, k.b.op(c.name, {k.b.load(x, i)}));
+  k.compile(target);
+  auto in = samples<T>(c.low, c.high);
+  std::vector<T> out(in.size());
+  k.run({in.data(), out.data()}, {static_cast<int64_t>(in.size())});
+  expect_close(c, in, out);
+}
+
 TEST_P(Math, Float32) {
   for (const Case& c : kCases) check<float>(c, GetParam());
 }
 TEST_P(Math, Float64) {
   for (const Case& c : kCases) check<double>(c, GetParam());
+}
+
+// A GPU has instructions of its own for some.
+TEST(MathOnAGpu, Functions) {
+  if (device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
+  for (const Case& c : kCases) {
+    ir::Graph graph(ir::Level::Loops);
+    graph.name = "function";
+    LoopBuilder b(graph);
+    Expr n = Expr::size(0);
+    Value x = b.buffer(DType::Float32, n), y = b.buffer(DType::Float32, n);
+    Expr block = b.loop("block", ceildiv(n, 128)), thread = b.loop("thread", 128), i = block * 128 + thread;
+    Value mask = b.op("lt", {b.index(i), b.index(n)});
+    b.store(y, i, b.op(c.name, {b.load(x, i, mask)}), mask);
+    auto in = samples<float>(c.low, c.high);
+    std::vector<float> out(in.size());
+    expect_close(c, in, on_gpu(graph, {in, out}, {static_cast<int64_t>(in.size())}, 1));
+  }
 }
 
 struct BinaryCase {

@@ -15,7 +15,7 @@ namespace {
 // Recomputing a value of at most this cost is cheaper than a trip through memory.
 constexpr int kCheap = 4;
 // Of this many tensors a machine's own limit holds.
-constexpr int kFewLeaves = 3;
+constexpr size_t kFewTensors = 3;
 // What a broadcast repeats may cost this much; on a GPU, where each thread computes it again, this much, if all of that takes longer
 // than so many simple instructions, which a kernel's start does.
 constexpr int kCheapRepeated = 12, kCheapForEachThread = 3;
@@ -66,6 +66,7 @@ class Chooser {
     cost_.assign(graph_.nodes().size(), 0);
     leaves_.assign(graph_.nodes().size(), 0);
     nodes_.assign(graph_.nodes().size(), 0);
+    tensors_.assign(graph_.nodes().size(), {});
     for (const Node* n : live_) {
       int cost = 0, leaves = 0, nodes = 1;
       n->for_each_input([&](Value v) {
@@ -82,10 +83,11 @@ class Chooser {
       cost_[n->id] = cost;
       leaves_[n->id] = leaves;
       nodes_[n->id] = nodes;
+      note_tensors(n);
       if (p == Prim::Input || is_leaf(p)) continue;
       // Of few tensors more is computed again than of many, which would all be read again.
-      bool again = users_[n->id] > 1 && meeting_[n->id] == kNowhere;
-      if (again && cost > (leaves <= kFewLeaves ? recompute_ : std::min(recompute_, kCheap))) materialise_source(n);
+      bool again = users_[n->id] > 1 && meeting_[n->id] == kNowhere, few = tensors_[n->id].size() <= kFewTensors;
+      if (again && cost > (few ? recompute_ : std::min(recompute_, kCheap))) materialise_source(n);
       if (is_large(n)) count_parts(n);
       if (is_large(n)) memory_[n->id] = true;
       repeated_operands(n);
@@ -195,7 +197,23 @@ class Chooser {
     Value v = const_cast<Node*>(n)->out();
     while (is_view(prim_of(v)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
     materialise(v);
-    if (v.node != n) cost_[n->id] = leaves_[n->id] = 1;
+    if (v.node == n) return;
+    cost_[n->id] = leaves_[n->id] = 1;
+    tensors_[n->id] = {v.node};
+  }
+
+  // What is read where the node is computed: each tensor once, though an expression names it often; no more than says that they are many.
+  void note_tensors(const Node* n) {
+    auto& all = tensors_[n->id];
+    auto note = [&](const Node* tensor) {
+      if (all.size() <= kFewTensors && std::find(all.begin(), all.end(), tensor) == all.end()) all.push_back(tensor);
+    };
+    n->for_each_input([&](Value v) {
+      if (memory_[v.node->id] || prim_of(v) == Prim::Input)
+        note(v.node);
+      else
+        std::for_each(tensors_[v.node->id].begin(), tensors_[v.node->id].end(), note);
+    });
   }
 
   // A gather of so few elements, a label's of each row, that what it reads need not be in memory for it.
@@ -263,6 +281,7 @@ class Chooser {
   static constexpr int kNowhere = -1;
   std::vector<int> meeting_;                        // by node id: of all its users, or kNowhere
   std::vector<int> users_, cost_, leaves_, nodes_;  // of what a node's expression is made of
+  std::vector<std::vector<const Node*>> tensors_;
 };
 
 }  // namespace

@@ -92,7 +92,7 @@ ExpandedMath expand_math(const ir::Graph& graph, bool gpu) {
   out.name = graph.name;
   LoopBuilder builder(out);
   builder.avoid_symbols_of(graph);
-  math::Context context(builder, result.exact, gpu);
+  math::Context context(builder, result, gpu);
   ir::ValueMap map;
   std::unordered_set<const ir::Node*> rounded = compared(graph);
   for (ir::Node* n : graph.nodes()) {
@@ -119,7 +119,7 @@ ExpandedMath function_body(MathFunction f) {
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(ir::Level::Loops);
   LoopBuilder builder(*result.graph);
-  math::Context context(builder, result.exact, false);
+  math::Context context(builder, result, false);
   ir::Value out = builder.buffer(f.dtype, 1);
   std::vector<X> numbers;
   for (int i = unary_function(f.op) ? 1 : 2; i > 0; --i) numbers.push_back({builder.number(f.dtype)});

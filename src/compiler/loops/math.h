@@ -13,6 +13,8 @@ struct ExpandedMath {
   std::unique_ptr<ir::Graph> graph;
   /// Nodes whose results must not be contracted into an FMA.
   std::unordered_set<const ir::Node*> exact;
+  /// Quotients 1 / x that a GPU's instruction may give, at most 1 ulp off; x is no denormal number.
+  std::unordered_set<const ir::Node*> reciprocals;
 };
 
 /// Whether float32 and narrower floats take double elements on the way.
@@ -27,8 +29,8 @@ struct MathFunction {
 bool is_function(MathFunction f);
 
 /// A copy of a loop graph in which every such function is spelled out in arithmetic, at most 4 ulp off in float32 and float64. Shared
-/// by all targets. On a CPU one that would be spelled out very often stays a node, for a call of its `function_body`; a GPU has an
-/// instruction for powers of 2 in float32.
+/// by all targets. On a CPU one that would be spelled out very often stays a node, for a call of its `function_body`; a GPU has
+/// instructions for powers of 2 and for 1 / sqrt(x) in float32.
 ExpandedMath expand_math(const ir::Graph& graph, bool gpu);
 /// A kernel that stores the function of its numbers.
 ExpandedMath function_body(MathFunction f);

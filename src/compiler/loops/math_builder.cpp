@@ -12,7 +12,7 @@ namespace {
 
 X made(ir::Value v) {
   Context& c = Context::current();
-  if (c.exact_depth > 0) c.exact.insert(v.node);
+  if (c.exact_depth > 0) c.out.exact.insert(v.node);
   return {v};
 }
 
@@ -36,11 +36,27 @@ X bitcast(X x, DType t) { return {Context::current().b.bitcast(x.v, t)}; }
 X shl(X x, int64_t by) { return op(ScalarOp::Shl, x, like(x, by)); }
 X shr(X x, int64_t by) { return op(ScalarOp::Shr, x, like(x, by)); }
 
+// A GPU has instructions that keep NaN, a CPU such that give their second operand where one is.
+X at_most(X x, double limit) {
+  X l = like(x, limit);
+  return Context::current().gpu ? op(ScalarOp::Min, x, l) : select(l < x, l, x);
+}
+X at_least(X x, double limit) {
+  X l = like(x, limit);
+  return Context::current().gpu ? op(ScalarOp::Max, x, l) : select(l > x, l, x);
+}
+
 DType bits_type(DType t) { return t == DType::Float64 ? DType::Int64 : DType::Int32; }
 X bits(X x) { return bitcast(x, bits_type(x.type())); }
 X from_bits(X b) { return bitcast(b, b.type() == DType::Int64 ? DType::Float64 : DType::Float32); }
 X sign_bits(X x) { return bits(x) & like(bits(x), x.is_double() ? INT64_MIN : int64_t{INT32_MIN}); }
 X flip_sign(X x, X sign) { return from_bits(bits(x) ^ sign); }
+
+X reciprocal(X x) {
+  X r = 1.0 / x;
+  Context::current().out.reciprocals.insert(r.v.node);
+  return r;
+}
 
 X power_of_two(X n, DType t) {
   bool d = t == DType::Float64;

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <span>
-#include <unordered_set>
 
 #include "compiler/loops/builder.h"
+#include "compiler/loops/math.h"
 
 // Scalar arithmetic written as expressions; shared by the math_*.cpp files.
 namespace brasa::compiler::math {
@@ -11,18 +11,15 @@ namespace brasa::compiler::math {
 /// Where expressions put their nodes while one is alive in this thread.
 class Context {
  public:
-  Context(LoopBuilder& b, std::unordered_set<const ir::Node*>& exact, bool gpu)
-      : b(b), exact(exact), gpu(gpu), outer(current_) {
-    current_ = this;
-  }
+  Context(LoopBuilder& b, ExpandedMath& out, bool gpu) : b(b), out(out), gpu(gpu), outer(current_) { current_ = this; }
   ~Context() { current_ = outer; }
   Context(const Context&) = delete;
   static Context& current() { return *current_; }
 
   LoopBuilder& b;
-  std::unordered_set<const ir::Node*>& exact;  // results that must be rounded by themselves, not fused into an FMA
+  ExpandedMath& out;
   int exact_depth = 0;
-  const bool gpu;  // which has an instruction for powers of 2
+  const bool gpu;  // which has instructions for powers of 2 and 1 / sqrt(x)
 
  private:
   Context* outer;
@@ -93,8 +90,10 @@ X sign_bits(X x);
 /// |x| with the sign of `sign_bits` flipped in.
 X flip_sign(X x, X sign_bits);
 /// Smaller of x and limit, NaN if x is one; and the larger.
-inline X at_most(X x, double limit) { return select(like(x, limit) < x, like(x, limit), x); }
-inline X at_least(X x, double limit) { return select(like(x, limit) > x, like(x, limit), x); }
+X at_most(X x, double limit);
+X at_least(X x, double limit);
+/// 1 / x for x >= 2^-126, on a GPU in float32 by its instruction.
+X reciprocal(X x);
 /// 2^n for an integer n in the exponent's range.
 X power_of_two(X n, DType t);
 /// c[0] + c[1] x + …

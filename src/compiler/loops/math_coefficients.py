@@ -66,6 +66,8 @@ at=lambda z:(2*atanh(sqrt(z))/sqrt(z)-2)/z if z>1e-20 else mpf(2)/3+2*z/5
 out("kLog64",at,lambda z:z,'1e-30',(sqrt(mpf(2))-1)**2/(1+sqrt(mpf(2)))**2*mpf('1.01'),7)
 at2=lambda z:((2*atanh(sqrt(z))/sqrt(z)-2)/z-mpf(2)/3)/z if z>1e-15 else mpf(2)/5+2*z/7
 out("kLogTail64",at2,lambda z:z*z,'1e-14',(sqrt(mpf(2))-1)**2/(1+sqrt(mpf(2)))**2*mpf('1.01'),7)
+ft=lambda z:(tanh(sqrt(z))/sqrt(z)-1)/z if z>1e-20 else -mpf(1)/3+2*z/15
+out("kTanh32",ft,lambda z:z*sqrt(z)/tanh(sqrt(z)) if z>0 else 0,'1e-20',mpf('0.63')**2,5)
 Z=(pi/4)**2*mpf('1.003')
 fs=lambda z:(sin(sqrt(z))/sqrt(z)-1)/z if z>1e-20 else -mpf(1)/6+z/120
 fc=lambda z:(cos(sqrt(z))-1+z/2)/z**2 if z>1e-14 else mpf(1)/24-z/720

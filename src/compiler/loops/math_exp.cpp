@@ -83,9 +83,21 @@ X expm1_moderate(X x) {
   return 2.0 * (h * p + (h - 0.5));
 }
 
+// e^x by a GPU's instruction for powers of 2. The sum with 3/2 * 2^23 ends in the nearest integer n, to which 127 is added, so that its
+// bits give 2^n; where that would be no normal number, n stays the last one that is, and the rest r grows.
+X exp_by_instruction(X x) {
+  constexpr double kIntegers = 0x1.8p23 + 127;
+  X t = at_most(at_least(x * kLog2e + kIntegers, kIntegers - 126), kIntegers + 127);
+  X r = less_ln2(x, t - kIntegers);
+  return op(ScalarOp::Exp2, r * kLog2e) * from_bits(shl(bits(t), 23));
+}
+
+bool by_instructions(X x) { return Context::current().gpu && !x.is_double(); }
+
 }  // namespace
 
 X exp(X x) {
+  if (by_instructions(x)) return exp_by_instruction(x);
   const Limits& l = limits(x);
   x = at_least(at_most(x, l.exp_high), l.exp_low);
   X n = round(x * kLog2e);
@@ -134,7 +146,7 @@ X log1p(X x) {
   return select(abs(x) < std::ldexp(1.0, -limits(x).mantissa - 2), x, r);
 }
 
-X rsqrt(X x) { return 1.0 / sqrt(x); }
+X rsqrt(X x) { return by_instructions(x) ? op(ScalarOp::Rsqrt, x) : 1.0 / sqrt(x); }
 
 namespace {
 
@@ -222,6 +234,11 @@ X cosh(X x) {
 
 X tanh(X x) {
   X a = abs(x), sign = sign_bits(x);
+  if (by_instructions(x)) {
+    X z = a * a, small = a + a * z * polynomial(z, kTanh32);
+    X large = 1 - 2.0 * reciprocal(op(ScalarOp::Exp2, a * (2 * kLog2e)) + 1);
+    return flip_sign(select(a < 0.625, small, large), sign);
+  }
   X e = expm1_moderate(2.0 * at_most(a, x.is_double() ? 22 : 10));
   X r = select(a < std::ldexp(1.0, -limits(x).mantissa), a, e / (e + 2));
   return flip_sign(r, sign);

@@ -73,6 +73,9 @@ MergedAxes merged_axes(const Group& group, int lanes) {
           i != out.vector && s && s->is_constant() && s->constant() >= 1 && s->constant() <= kNear)
         out.neighbours = i;
   }
+  for (const Places::Access& a : places.accesses) out.repeated.insert(a.input);
+  for (const Places::Access& a : places.accesses)
+    if (auto last = step(a.place, out.axes[out.vector]); !last || !last->is(0)) out.repeated.erase(a.input);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <unordered_set>
 
 #include "compiler/schedules/schedule.h"
 
@@ -16,6 +17,8 @@ struct MergedAxes {
   int gathered = 0;  // of these, so far apart that elements are fetched one by one
   /// The axis along which some of them are.
   std::optional<size_t> neighbours;
+  /// Inputs of the group of which all that is read is the same along it.
+  std::unordered_set<size_t> repeated;
 };
 /// `lanes` of a vector; of 0, vectors run along the last axis.
 MergedAxes merged_axes(const Group& group, int lanes = 0);

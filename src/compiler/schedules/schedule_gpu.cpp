@@ -41,7 +41,8 @@ int neighbours(const Group& g, const MergedAxes& merged, const Machine& m) {
     smallest = std::min(smallest, size_of(t.dtype));
     largest = std::max(largest, size_of(t.dtype));
   };
-  for (const ir::Input& in : g.graph->inputs()) tensor(type_of(in.value));
+  for (size_t i = 0; i < g.graph->inputs().size(); ++i)
+    if (!merged.repeated.count(i)) tensor(type_of(g.graph->inputs()[i].value));
   for (const ir::Output& out : g.graph->outputs()) tensor(type_of(out.value));
   // With two accesses for the widest.
   int64_t width = std::min(kAccessBytes / smallest, 2 * kAccessBytes / largest);

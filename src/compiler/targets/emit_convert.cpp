@@ -16,13 +16,8 @@ llvm::Value* Emitter::brain_to_float(llvm::Value* bits) {
 
 // Rounds to nearest even; a NaN stays one even if its set bits are all in the lower half.
 llvm::Value* Emitter::float_to_brain(llvm::Value* x) {
-  if (target_.native_brain) {
-    llvm::CallInst* narrow = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_f2bf16_rn, {}, {x});
-    // LLVM does not know by itself that loads may move before it.
-    narrow->addFnAttr(llvm::Attribute::WillReturn);
-    narrow->setDoesNotThrow();
-    return b_.CreateBitCast(narrow, b_.getInt16Ty());
-  }
+  if (target_.native_brain)
+    return b_.CreateBitCast(quick(llvm::Intrinsic::nvvm_f2bf16_rn, x), b_.getInt16Ty());
   if (llvm::Value* narrow = vector_to_brain(x)) return narrow;
   llvm::Type* i32 = like(b_.getInt32Ty(), x);
   llvm::Value* bits = b_.CreateBitCast(x, i32);

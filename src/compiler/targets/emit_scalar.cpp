@@ -60,6 +60,8 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
   llvm::Value *a = input(0), *b = input(1);
   match(a, b);
   if (ops::is_comparison(op)) return emit_compare(op, a, b, wide);
+  if (target_.gpu && wide == DType::Float32 && kernel_.reciprocals.count(n))
+    return quick(llvm::Intrinsic::nvvm_rcp_approx_ftz_f, b);
   return convert(emit_binary(op, a, b, wide), wide, t);
 }
 
@@ -86,6 +88,14 @@ llvm::Value* Emitter::round_to_even(llvm::Value* x) {
   return intrinsic(llvm::Intrinsic::copysign, {r, x});
 }
 
+// A GPU's instruction for float32. LLVM does not know by itself that loads may move before it.
+llvm::Value* Emitter::quick(unsigned id, llvm::Value* x) {
+  llvm::CallInst* call = b_.CreateIntrinsic(id, {}, {x});
+  call->addFnAttr(llvm::Attribute::WillReturn);
+  call->setDoesNotThrow();
+  return call;
+}
+
 llvm::Value* Emitter::emit_unary(ScalarOp op, llvm::Value* x, DType t) {
   bool floating = is_floating(t);
   switch (op) {
@@ -100,12 +110,10 @@ llvm::Value* Emitter::emit_unary(ScalarOp op, llvm::Value* x, DType t) {
     case ScalarOp::Ceil:
     case ScalarOp::Trunc: return floating ? emit_rounding(op, x) : x;
     case ScalarOp::Exp2:  // where math.h keeps it for a GPU's instruction: 2 ulp off, and 0 for what would be denormal
-      if (target_.gpu && t == DType::Float32) {
-        llvm::CallInst* power = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, {}, {x});
-        power->addFnAttr(llvm::Attribute::WillReturn);
-        power->setDoesNotThrow();
-        return power;
-      }
+      if (target_.gpu && t == DType::Float32) return quick(llvm::Intrinsic::nvvm_ex2_approx_ftz_f, x);
+      break;
+    case ScalarOp::Rsqrt:  // likewise
+      if (target_.gpu && t == DType::Float32) return quick(llvm::Intrinsic::nvvm_rsqrt_approx_f, x);
       break;
     case ScalarOp::Sqrt:
       if (floating) return intrinsic(llvm::Intrinsic::sqrt, {x});
@@ -149,6 +157,8 @@ llvm::Value* Emitter::extremum(bool max, llvm::Value* a, llvm::Value* b, DType t
                            : (max ? llvm::Intrinsic::umax : llvm::Intrinsic::umin);
     return b_.CreateBinaryIntrinsic(id, a, b);
   }
+  if (target_.native_extrema && t == DType::Float32)
+    return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
   // The comparison picks `a` where b is NaN too late, so a NaN in b is asked for by itself; one in a loses no comparison.
   llvm::Value* win = max ? b_.CreateFCmpOGT(b, a) : b_.CreateFCmpOLT(b, a);
   return b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, b_.CreateSelect(win, b, a));

@@ -197,6 +197,7 @@ class Emitter {
 
   // emit_scalar.cpp
   llvm::Value* emit_scalar(const ir::Node* n);
+  llvm::Value* quick(unsigned id, llvm::Value* x);
   llvm::Value* emit_sign(llvm::Value* x, DType t);
   llvm::Value* emit_rounding(ScalarOp op, llvm::Value* x);
   llvm::Value* emit_unary(ScalarOp op, llvm::Value* x, DType t);

@@ -44,7 +44,7 @@ Target parse_target(std::string_view text) {
     std::string_view number = base.substr(9);
     if (number == "89" || number == "90") t.features = "+ptx78";
     t.native_rounding = t.native_half = true;
-    t.native_brain = number >= "80";
+    t.native_brain = t.native_extrema = number >= "80";
     t.early = number >= "90";
     BRASA_CHECK(
         number == "70" || number == "75" || number == "80" || number == "86" || number == "89" || number == "90",

@@ -25,6 +25,7 @@ struct Target {
   bool wide_masks = false;       // of 32 and 64 bits
   bool native_half = false;      // f16 <-> f32 conversions
   bool native_brain = false;     // f32 -> bf16
+  bool native_extrema = false;   // maxima and minima of f32 that keep NaN
   bool pairs = false;            // adds products of pairs of bfloat16
   bool tiles = false;            // products of matrices by tiles (AMX)
   bool native_rounding = false;  // floor, ceil, trunc, round to even
