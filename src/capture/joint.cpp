@@ -1,6 +1,7 @@
 #include "capture/joint.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "capture/replay.h"
 #include "capture/uncompiled.h"
@@ -47,8 +48,11 @@ std::vector<Edge> edges_of(const std::vector<HeldResult>& held) {
 
 class SegmentNode final : public Node, public Pooled {
  public:
-  SegmentNode(std::shared_ptr<const Halves> halves, const SavedRun& run, const GradientFlow& flow)
-      : halves_(std::move(halves)), binding_(run.binding) {
+  /// Without halves its derivative runs operator by operator.
+  SegmentNode(std::shared_ptr<const JointSegment> joint, std::shared_ptr<const Halves> halves, runtime::Device* device,
+              const SavedRun& run, const GradientFlow& flow)
+      : joint_(std::move(joint)), halves_(std::move(halves)), device_(device), binding_(run.binding) {
+    watched_ = std::exchange(internals_->anomaly, nullptr) != nullptr;
     for (const Tensor& t : run.inputs) inputs_.emplace_back(t, false);
     for (size_t i = 0; i < run.saved.size(); ++i)
       saved_.emplace_back(run.saved[i], halves_->saved[i].from != transforms::Saved::From::Input);
@@ -61,9 +65,9 @@ class SegmentNode final : public Node, public Pooled {
   void expand() {
     if (internals_->released) return;
     Recorder::Scope alone(nullptr);
-    Ends ends{next_edges_, edges_of(roots_), edges_of(roots_), edges_of(views_)};
+    Ends ends{next_edges_, edges_of(roots_), edges_of(roots_), edges_of(views_), true};
     for (size_t s = 0; s < roots_.size(); ++s)
-      if (!halves_->joint->inside[s]) ends.through[s] = Edge();
+      if (!joint_->inside[s]) ends.through[s] = Edge();
     std::vector<Tensor> values = replayed(ends);
     for (size_t s = 0; s < roots_.size(); ++s)
       if (const Edge& root = ends.roots[s]; root.is_valid())
@@ -82,7 +86,8 @@ class SegmentNode final : public Node, public Pooled {
     if (GradMode::is_enabled()) return by_nodes(cts, true);
     if (Recorder* outer = Recorder::current()) outer->materialise("the backward of another compiled function");
     Recorder::Scope alone(nullptr);
-    const Halves::Backward* half = halves_->backward(autograd::given_of(cts, internals_->results.size()), binding_);
+    const Halves::Backward* half =
+        halves_ && !watched_ ? halves_->backward(autograd::given_of(cts, internals_->results.size()), binding_) : nullptr;
     return half ? by_graph(*half, cts) : by_nodes(cts, false);
   }
   // What other slots may still need stays.
@@ -98,7 +103,7 @@ class SegmentNode final : public Node, public Pooled {
 
  private:
   bool is_spent(size_t slot) const {
-    return std::any_of(used_.begin(), used_.end(), [&](size_t u) { return halves_->joint->spends[u][slot]; });
+    return std::any_of(used_.begin(), used_.end(), [&](size_t u) { return joint_->spends[u][slot]; });
   }
 
   static Tensor zeros_at(const Edge& edge) {
@@ -108,11 +113,11 @@ class SegmentNode final : public Node, public Pooled {
 
   std::vector<Tensor> replayed(const Ends& ends) const {
     std::vector<Tensor> inputs;
-    const std::vector<bool>& read = halves_->joint->replayed;
+    const std::vector<bool>& read = joint_->replayed;
     for (size_t i = 0; i < read.size(); ++i) inputs.push_back(read[i] ? inputs_[i].unpack(nullptr, name()) : Tensor());
-    eager::DeviceScope scope(halves_->forward.program.device);
+    eager::DeviceScope scope(device_);
     AutoGradMode mode(true);  // a pass has switched it off
-    return replay(*halves_->joint, binding_, inputs, ends);
+    return replay(*joint_, binding_, inputs, ends);
   }
 
   variable_list by_graph(const Halves::Backward& half, const variable_list& cts) const {
@@ -137,7 +142,7 @@ class SegmentNode final : public Node, public Pooled {
       if (half.gives[i]) out[i] = std::move(results[next++]);
       // From a result without a gradient comes none, which is not a zero one.
       bool flows = false;
-      for (size_t s = 0; s < half.given.size(); ++s) flows = flows || (half.given[s] && halves_->joint->reached[i][s]);
+      for (size_t s = 0; s < half.given.size(); ++s) flows = flows || (half.given[s] && joint_->reached[i][s]);
       if (flows && !out[i].defined()) out[i] = zeros_at(next_edges_[i]);
     }
     return out;
@@ -158,7 +163,10 @@ class SegmentNode final : public Node, public Pooled {
     return autograd::gradients(from, given, ends.leaves, create_graph);
   }
 
+  std::shared_ptr<const JointSegment> joint_;
   std::shared_ptr<const Halves> halves_;
+  runtime::Device* device_;
+  bool watched_ = false;  // in anomaly mode, which looks at what each operator gives
   Binding binding_;
   std::vector<autograd::Saved> inputs_, saved_;
   std::vector<HeldResult> roots_, views_;  // by slot, by held view
@@ -190,12 +198,25 @@ std::unique_ptr<autograd::Inside> inside_of(const std::shared_ptr<SegmentNode>& 
     if (joint.inside[s]) out->nodes.push_back(flow.roots[flow.slots[s].root]);
   for (size_t k = 0; k < flow.views.size(); ++k)
     if (joint.views[k]) out->nodes.push_back(flow.views[k].held);
-  if (out->nodes.empty()) return nullptr;
+  if (flow.roots.size() > 1) out->roots.assign(flow.roots.begin(), flow.roots.end());
+  if (out->nodes.empty() && out->roots.empty()) return nullptr;
   for (const std::weak_ptr<Node>& inside : out->nodes) inside.lock()->internals().graphs.push_back(node);
   out->expand = [segment = std::weak_ptr(node)] {
     if (auto here = segment.lock()) here->expand();
   };
   return out;
+}
+
+std::shared_ptr<Node> make_node(std::shared_ptr<const JointSegment> joint, std::shared_ptr<const Halves> halves,
+                                runtime::Device* device, const SavedRun& run, const GradientFlow& flow) {
+  autograd::KeepValues keep;
+  const JointSegment& of = *joint;
+  auto node = autograd::make_node<SegmentNode>(std::move(joint), std::move(halves), device, run, flow);
+  autograd::NodeAccess::edges(*node) = flow.leaves;
+  node->internals().inside = inside_of(node, of, flow);
+  node->internals().flows = &of.reached;  // which the node keeps
+  set_results(*node, flow);
+  return node;
 }
 
 }  // namespace
@@ -214,14 +235,14 @@ std::shared_ptr<Node> make_failed_node(const GradientFlow& flow) {
 
 std::shared_ptr<Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,
                                         const GradientFlow& flow) {
-  autograd::KeepValues keep;
-  const JointSegment& joint = *halves->joint;
-  auto node = autograd::make_node<SegmentNode>(std::move(halves), run, flow);
-  autograd::NodeAccess::edges(*node) = flow.leaves;
-  node->internals().inside = inside_of(node, joint, flow);
-  node->internals().flows = &joint.reached;  // which the node keeps
-  set_results(*node, flow);
-  return node;
+  std::shared_ptr<const JointSegment> joint = halves->joint;
+  runtime::Device* device = halves->forward.program.device;
+  return make_node(std::move(joint), std::move(halves), device, run, flow);
+}
+
+std::shared_ptr<Node> make_replaying_node(std::shared_ptr<const JointSegment> joint, runtime::Device& device,
+                                          const SavedRun& run, const GradientFlow& flow) {
+  return make_node(std::move(joint), nullptr, &device, run, flow);
 }
 
 }  // namespace brasa::capture

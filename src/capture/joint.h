@@ -158,6 +158,10 @@ void keep_for_backward(const Halves& halves, const std::vector<Delivery>& delive
 std::shared_ptr<autograd::Node> make_segment_node(std::shared_ptr<const Halves> halves, const SavedRun& run,
                                                   const GradientFlow& flow);
 
+/// The same for a run without halves: operators run again for the derivative. `run` keeps what they read as it was before the run.
+std::shared_ptr<autograd::Node> make_replaying_node(std::shared_ptr<const JointSegment> joint, runtime::Device& device,
+                                                    const SavedRun& run, const GradientFlow& flow);
+
 /// A node of that name whose backward is this error.
 std::shared_ptr<autograd::Node> make_failing_node(std::string error);
 

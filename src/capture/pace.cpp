@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <utility>
 
 #include "capture/backend.h"
 #include "support/hash.h"
 #include "support/str.h"
+#include "tensor/autograd/meta.h"
 
 namespace brasa::capture {
 namespace {
@@ -19,8 +21,10 @@ constexpr double kMargin = 1.05;
 constexpr int kLookAgain = 64;  // one of so many calls is compiled while the others are plain
 constexpr double kFar = 4;      // a plain call that takes so many times longer does something else
 constexpr size_t kVerdicts = 8;
+constexpr size_t kTrials = 32;  // measured calls that wait for their backward pass
+constexpr double kNever = std::numeric_limits<double>::infinity();
 // What would take long or much memory as it is, is not tried: its operators may never have been compiled for themselves.
-constexpr size_t kMostOperators = 64;
+constexpr size_t kMostOperators = 64;  // different ones
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 
 // Other backends are there to be looked into or compared with.
@@ -74,7 +78,7 @@ bool Pace::choose(Work& work) {
   switch (phase_.load(std::memory_order_relaxed)) {
     case Phase::Off: return true;
     case Phase::Watching: work.weigh = calls_ + 1 == kAlike; return true;
-    case Phase::Measuring: return calls_ % 2 == 1;
+    case Phase::Measuring: return calls_++ % 2 == 1;
     case Phase::Plain: return ++calls_ % kLookAgain == 0;
   }
   return true;
@@ -83,6 +87,7 @@ bool Pace::choose(Work& work) {
 void Pace::start_over() {
   calls_ = 0;
   graphs_ = 0;
+  trials_.clear();
   move_to(Phase::Watching);
 }
 
@@ -108,30 +113,65 @@ void Pace::watch(const Work& work) {
     if (v->slower) move_to(Phase::Plain);
     return;
   }
-  if (work.operators > kMostOperators || work.bytes > kMostBytes) return;
+  if (work.operators.size() > kMostOperators || work.bytes > kMostBytes) return;
   if (known_.size() == kVerdicts) return move_to(Phase::Off);
   calls_ = lost_ = 0;
-  std::fill(std::begin(least_), std::end(least_), std::numeric_limits<double>::infinity());
+  backward_ = work.backward;
+  passed_ = false;
+  call_ = kNever;
+  begin_round();
   move_to(Phase::Measuring);
 }
 
+void Pace::begin_round() {
+  std::fill(std::begin(measured_), std::end(measured_), 0);
+  std::fill(std::begin(least_), std::end(least_), kNever);
+}
+
 void Pace::decide(bool slower) {
-  known_.push_back({graphs_, slower, least_[true], least_[false]});
+  known_.push_back({graphs_, slower, least_[true], least_[false], call_});
   calls_ = kAlike;
+  trials_.clear();
   move_to(slower ? Phase::Plain : Phase::Watching);
+}
+
+// `first_node`: the number of the first node that it may have made.
+void Pace::try_call(bool compiled, double seconds, uint64_t first_node) {
+  if (!compiled) call_ = std::min(call_, seconds);
+  if (!backward_) return measured(compiled, seconds);
+  trials_.push_back({compiled, seconds, autograd::Meter::make(first_node, autograd::next_sequence_nr())});
+}
+
+// Calls whose backward pass has come. Where none comes for many calls, it is the call alone that counts.
+void Pace::end_trials() {
+  auto measuring = [&] { return phase_.load(std::memory_order_relaxed) == Phase::Measuring; };
+  bool passed = std::any_of(trials_.begin(), trials_.end(), [](const Trial& t) { return t.meter->passed(); });
+  if (passed && !std::exchange(passed_, true)) {
+    lost_ = 0;
+    begin_round();
+  }
+  std::deque<Trial> open;
+  for (Trial& t : std::exchange(trials_, {})) {
+    if (!measuring()) return;
+    if (t.meter->passed())
+      measured(t.compiled, t.seconds + t.meter->seconds());
+    else
+      open.push_back(std::move(t));
+  }
+  for (; open.size() >= kTrials && measuring(); open.pop_front())
+    if (!passed_) measured(open.front().compiled, open.front().seconds);
+  if (measuring()) trials_ = std::move(open);
 }
 
 void Pace::measured(bool compiled, double seconds) {
   least_[compiled] = std::min(least_[compiled], seconds);
-  ++calls_;
-  if (!compiled) return;
-  int pairs = calls_ / 2;
+  ++measured_[compiled];
+  int pairs = std::min(measured_[false], measured_[true]);
   if (pairs >= kFew && least_[true] <= least_[false]) return decide(false);
   if (pairs < kPairs) return;
   if (least_[true] <= kMargin * least_[false]) return decide(false);
   if (++lost_ == kRounds) return decide(true);
-  calls_ = 0;
-  std::fill(std::begin(least_), std::end(least_), std::numeric_limits<double>::infinity());
+  begin_round();
 }
 
 Pace::Call::Call(Pace& pace) : pace_(pace), watched_(pace.is_watched()) {
@@ -140,7 +180,9 @@ Pace::Call::Call(Pace& pace) : pace_(pace), watched_(pace.is_watched()) {
     return;
   }
   pace_.busy_ = true;
+  if (!pace_.trials_.empty()) pace_.end_trials();
   compiled_ = pace_.choose(work_);
+  first_node_ = autograd::next_sequence_nr();
   begin_ = std::chrono::steady_clock::now();
 }
 
@@ -160,8 +202,8 @@ void Pace::Call::end() {
   if (!same) return pace_.start_over();
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   if (phase == Phase::Measuring)
-    pace_.measured(compiled_, seconds);
-  else if (!compiled_ && seconds > kFar * pace_.verdict()->plain)
+    pace_.try_call(compiled_, seconds, first_node_);
+  else if (!compiled_ && seconds > kFar * pace_.verdict()->call)
     pace_.calls_ = kLookAgain - 1;
 }
 

@@ -3,31 +3,38 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <brasa/compile.h>
+
+#include "tensor/autograd/meter.h"
 
 namespace brasa::capture {
 
 /// What a compiled call did, for comparing it with others.
 struct Work {
   uint64_t graphs = 0;     // equal where the same graphs ran with the same sizes
-  bool comparable = true;  // all of it was compiled, on the host, and asks for no gradients later
+  bool comparable = true;  // all of it was compiled, on the host
+  bool backward = false;   // gradients may be asked for later
   bool weigh = false;      // the following are wanted
-  size_t operators = 0;
-  int64_t bytes = 0;  // of all values
+  std::set<std::tuple<const void*, DType, size_t>> operators;  // different ones: row, dtype, rank
+  int64_t bytes = 0;                                           // of all values
 
   void ran(const void* graph, std::span<const int64_t> sizes);
 };
 
 /// Keeps a compiled function from being slower than the plain one. When calls have done the same for a while, some run as they are, in turn
-/// with compiled ones, and both are timed. Where the plain calls are faster again and again, all are plain, until the compiled one that is
-/// made now and then, and after one that took far longer, does something else. No call runs twice. The thread that calls first measures;
-/// calls of another one end that.
+/// with compiled ones, and both are timed, with the first backward pass through what they made. Where the plain calls are faster again and
+/// again, all are plain, until the compiled one that is made now and then, and after one that took far longer, does something else. No call
+/// runs twice. The thread that calls first measures; calls of another one end that.
 class Pace {
  public:
   explicit Pace(const CompileOptions& options);
@@ -51,6 +58,7 @@ class Pace {
     Pace& pace_;
     bool compiled_ = true, watched_ = false, ended_ = false;
     Work work_;
+    uint64_t first_node_ = 0;
     std::chrono::steady_clock::time_point begin_;
   };
 
@@ -63,11 +71,21 @@ class Pace {
     uint64_t graphs;
     bool slower;
     double compiled, plain;  // seconds
+    double call;             // of the plain one, without its backward pass
+  };
+  // A measured call whose backward pass may come.
+  struct Trial {
+    bool compiled;
+    double seconds;
+    std::shared_ptr<autograd::Meter> meter;
   };
   const Verdict* verdict() const;
   bool is_watched();
   bool choose(Work& work);
   void watch(const Work& work);
+  void begin_round();
+  void try_call(bool compiled, double seconds, uint64_t first_node);
+  void end_trials();
   void measured(bool compiled, double seconds);
   void decide(bool slower);
   void move_to(Phase phase);
@@ -80,7 +98,12 @@ class Pace {
   uint64_t graphs_ = 0;   // of the last compiled call
   int calls_ = 0;         // that did this, or since a phase began
   int lost_ = 0;          // rounds in which plain calls were faster
-  double least_[2] = {};  // seconds of this round, of plain and of compiled calls
+  bool backward_ = false; // gradients of these graphs may be asked for later
+  bool passed_ = false;   // and were, of one that was measured
+  double call_ = 0;       // the least seconds of a plain call by itself
+  int measured_[2] = {};  // calls of this round, plain and compiled ones
+  double least_[2] = {};  // their seconds
+  std::deque<Trial> trials_;
   std::vector<Verdict> known_;
   mutable std::mutex mutex_;  // of what follows
   std::string reason_;

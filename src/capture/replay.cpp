@@ -1,6 +1,7 @@
 #include "capture/replay.h"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -38,6 +39,7 @@ class Replay {
     for (const Event& e : joint.trace.events)
       for (uint32_t r = 0; r < e.count; ++r) event_of_.push_back(&e);
     for (size_t s = 0; s < joint.roots.size(); ++s) slots_.emplace(joint.roots[s], s);
+    if (ends.in_place) find_numbers();
   }
 
   void run(uint32_t event) {
@@ -45,6 +47,7 @@ class Replay {
     auto it = joint_.sources.find(event);
     AutoGradMode mode(it != joint_.sources.end() || moves(*e.row));
     size_t operand = 0;
+    if (!numbers_.empty()) earlier_.emplace().next(numbers_[event]);
     uint64_t first_made = autograd::next_sequence_nr();
     std::vector<Tensor> results = run_event(e, binding_, [&](Number n) {
       size_t k = operand++;
@@ -53,6 +56,7 @@ class Replay {
       End end = end_of(it->second[k]);
       return end.edge.is_valid() ? read(n, end) : values[n];
     });
+    earlier_.reset();
     std::move(results.begin(), results.end(), values.begin() + e.first);
     for (Number n = e.first; n < e.first + e.count; ++n)
       for (auto [slot, end] = slots_.equal_range(n); slot != end; ++slot)
@@ -75,6 +79,37 @@ class Replay {
       return {ends_.through[source.root], source.at};
     bool other = source.made != source.at && source.made != kNoNumber && values[source.made].requires_grad();
     return {other ? autograd::gradient_edge(values[source.made]) : autograd::Edge(), source.at};
+  }
+
+  // By event: the number of its node in the recording, as far as the roots' tell.
+  void find_numbers() {
+    const std::vector<Event>& events = joint_.trace.events;
+    std::vector<uint64_t> known(events.size(), 0);
+    bool any = false;
+    for (size_t i = 0; i < events.size(); ++i)
+      for (Number n = events[i].first; n < events[i].first + events[i].count; ++n)
+        for (auto [slot, end] = slots_.equal_range(n); slot != end; ++slot)
+          if (const autograd::Edge& root = ends_.roots[slot->second]; root.is_valid()) {
+            known[i] = root.function->sequence_nr();
+            any = true;
+          }
+    if (!any) return;
+    numbers_.assign(events.size(), autograd::next_sequence_nr());
+    uint64_t next = 0;  // of the event behind; 0: none is known
+    for (size_t i = events.size(); i-- > 0;) {
+      bool has_node = joint_.sources.count(static_cast<uint32_t>(i)) || (events[i].row && moves(*events[i].row));
+      if (known[i])
+        next = known[i];
+      else if (has_node && next > 1)
+        --next;
+      if (next) numbers_[i] = next;
+    }
+    // Not before an earlier root's, whose operators may have had nodes that this cannot know of.
+    uint64_t least = 0;
+    for (size_t i = 0; i < events.size(); ++i) {
+      if (known[i]) least = known[i];
+      numbers_[i] = std::max(numbers_[i], least);
+    }
   }
 
   // The node of this result, if the call made one, is a root's once more.
@@ -102,6 +137,8 @@ class Replay {
   const Ends& ends_;
   std::vector<const Event*> event_of_;  // by number
   std::unordered_multimap<Number, size_t> slots_;
+  std::vector<uint64_t> numbers_;  // by event, or empty
+  std::optional<autograd::EarlierNumbers> earlier_;
 };
 
 }  // namespace

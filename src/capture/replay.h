@@ -13,6 +13,7 @@ struct Ends {
   std::vector<autograd::Edge> roots;
   std::vector<autograd::Edge> through,
       views;  // if not empty, nodes that gradients flow through on the way, by slot and by held view
+  bool in_place = false;  // the nodes run where those of the recording would have: between the roots
 };
 
 /// Runs the segment's forward part again, operator by operator, with gradients flowing where they flowed when it was recorded:

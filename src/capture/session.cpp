@@ -264,7 +264,8 @@ void Session::deliver(bool compile) {
     for (const RecordedNode& r : nodes_)
       if (auto node = r.node.lock()) watch_->spent = watch_->spent || node->internals().released;
   differentiated_ = !nodes_.empty();
-  if (!joint) keep_results();
+  bool nodes_stay = !joint && keep_results();
+  if (work_) work_->backward = work_->backward || joint || nodes_stay;
   nodes_.clear();
   snapshots_.clear();
   std::vector<Delivery> deliveries;
@@ -278,7 +279,8 @@ void Session::deliver(bool compile) {
       fresh.push_back(&h);
     }
   }
-  if (!deliveries.empty() && !(compile && run_compiled(deliveries, fresh, joint, flow))) run_uncompiled(deliveries);
+  bool any = joint || !deliveries.empty();
+  if (any && !(compile && run_compiled(deliveries, fresh, joint, flow))) run_uncompiled(deliveries, joint, flow);
   for (Held& h : held_) h.storage->end_recording();
   held_.clear();
 }
@@ -464,9 +466,13 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
 
 void Session::count_work(const Variant& variant, const program::SymbolValues& symbols) {
   work_->ran(variant.executable.get(), {symbols.data(), symbols.size()});
-  work_->comparable = work_->comparable && !variant.attachment && device().on_host();
+  work_->comparable = work_->comparable && device().on_host();
   if (!work_->weigh) return;
-  work_->operators += path_.position();
+  for (const Event& e : path_.trace().events) {
+    if (!e.row || e.count == 0) continue;
+    const ir::Type& t = path_.type(e.first);
+    work_->operators.emplace(e.row, t.dtype, t.shape.size());
+  }
   for (const ir::Type& t : path_.trace().types) {
     int64_t bytes = size_of(t.dtype);
     for (ir::Expr e : t.shape) bytes *= path_.binding()(e);
@@ -474,20 +480,25 @@ void Session::count_work(const Variant& variant, const program::SymbolValues& sy
   }
 }
 
-void Session::run_uncompiled(const std::vector<Delivery>& deliveries) {
+void Session::run_uncompiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint,
+                             const std::optional<GradientFlow>& flow) {
   if (work_) work_->comparable = false;
   std::vector<Tensor> inputs;
   for (const BoundInputs::Bound& in : inputs_) inputs.push_back(in.tensor);
   for (Held& h : held_)
     if (h.input >= 0) h.storage->end_recording();
+  SavedRun kept;
+  if (joint) kept = kept_for_replay(*joint, deliveries, inputs);
   eager::DeviceScope scope(device_);
   std::vector<Tensor> values;
   try {
     values = capture::run_uncompiled(path_.trace(), path_.position(), path_.binding(), inputs, deliveries);
   } catch (const Error&) {
+    if (joint) redirect(*flow, make_failed_node(*flow));
     deliver_until_error();
     throw;
   }
+  if (joint) redirect(*flow, make_replaying_node(joint, device(), kept, *flow));
   size_t i = 0;
   for (Held& h : held_)
     if (h.input >= 0 || h.storage->use_count() > 1) store(h, values[i++]);

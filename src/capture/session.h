@@ -64,9 +64,12 @@ class Session : public Functional {
   program::Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint);
   bool run_compiled(const std::vector<Delivery>& deliveries, const std::vector<Held*>& fresh,
                     const std::shared_ptr<const JointSegment>& joint, const std::optional<GradientFlow>& flow);
-  void run_uncompiled(const std::vector<Delivery>& deliveries);
+  void run_uncompiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint,
+                      const std::optional<GradientFlow>& flow);
+  SavedRun kept_for_replay(const JointSegment& joint, const std::vector<Delivery>& deliveries,
+                           const std::vector<Tensor>& inputs) const;
   void deliver(bool compile);
-  void keep_results();
+  bool keep_results();
   void deliver_until_error();
   void store(Held& h, const Tensor& value);
   void count_work(const program::Variant& variant, const program::SymbolValues& symbols);

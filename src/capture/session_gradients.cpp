@@ -35,15 +35,21 @@ Tensor Session::result_of(const autograd::Node& node, uint32_t result) {
   return recorded.results.empty() || result >= e.count ? Tensor() : make_recorded(e.first + result);
 }
 
-// Nodes that stay keep what eager ones would of their results: where it is delivered anyway, or somebody is to see its gradient.
-void Session::keep_results() {
+// Nodes that stay keep what eager ones would of their results: where it is delivered anyway, or somebody is to see its gradient. Whether
+// any stays.
+bool Session::keep_results() {
+  bool any = false;
   std::unordered_map<Number, size_t> delivered;
   for (size_t i = 0; i < held_.size(); ++i)
     if (held_[i].input >= 0 || held_[i].storage->use_count() > 1) delivered.emplace(held_[i].value, i);
   for (const RecordedNode& r : nodes_) {
     auto node = r.node.lock();
+    any = any || node;
     if (!node || r.results.empty() || autograd::NodeAccess::inner(*node)) continue;
     Number first = path_.trace().events.at(r.event).first;
+    bool wanted = node->internals().has_hooks();
+    for (Number n = first; n < first + r.results.size(); ++n) wanted = wanted || delivered.count(n);
+    if (!wanted) continue;
     autograd::keep_results(*node, [&](uint32_t result) {
       auto it = delivered.find(first + result);
       if (it == delivered.end()) return node->internals().has_hooks() ? make_recorded(first + result) : Tensor();
@@ -51,6 +57,7 @@ void Session::keep_results() {
       return make_tensor(h.storage, h.dtype, h.sizes, h.strides, h.offset);
     });
   }
+  return any;
 }
 
 std::optional<GradientFlow> Session::find_gradient_flow() {
@@ -73,6 +80,18 @@ std::shared_ptr<const JointSegment> Session::joint_for(const GradientFlow& flow)
     if (joint->key == flow.key && joint->conditions.hold(binding.symbols.data())) return usable(joint);
   if (static_cast<int>(trace.joints.size()) >= state_.options.recompile_limit) return nullptr;
   return usable(trace.joints.emplace_back(derive(trace, binding, nodes_, flow)));
+}
+
+SavedRun Session::kept_for_replay(const JointSegment& joint, const std::vector<Delivery>& deliveries,
+                                  const std::vector<Tensor>& inputs) const {
+  Recorder::Scope alone(nullptr);
+  NoGradGuard guard;
+  SavedRun run;
+  run.binding = path_.binding();
+  run.inputs = inputs;
+  for (const Delivery& d : deliveries)
+    if (d.into >= 0 && joint.replayed[d.into]) run.inputs[d.into] = run.inputs[d.into].clone();
+  return run;
 }
 
 void keep_for_backward(const Halves& halves, const std::vector<Delivery>& deliveries, std::span<const Fresh> fresh,

@@ -191,6 +191,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
         out.plan = plan(*p.graph, std::move(fused), together, lasting_inputs(graph, options, machine));
         mark_values(out.plan, graph, device_for(options));
         if (machine.gpu) mark_overwritten(out.plan);
+        if (!machine.gpu && !options.portable && !PassRunner::switched_off("windows")) read_windows(out.plan);
       },
       [&] { return str(out.plan); });
 

@@ -50,5 +50,31 @@ TEST(BeyondTheRecompileLimit, SecondDerivativesOfBroadcastOperands) {
   });
 }
 
+// A known segment whose results are wanted in another way has no graph, and none may be made: gradients flow all the same.
+TEST(BeyondTheRecompileLimit, OtherResultsWhereNothingMayBeCompiled) {
+  Tensor w = numbers({3}).clone().set_requires_grad(true), kept;
+  bool keep = false;
+  auto f = [&](Tensor& memory, const Tensor& x) {
+    memory.mul_(2);
+    Tensor y = (x * w).sin() * memory;
+    if (keep) kept = y;
+    return y.exp() + memory;
+  };
+  auto g = compile(f);
+  auto gradients = [&](auto call) {
+    Tensor memory = numbers({3}) + 2, x = numbers({3}).clone().set_requires_grad(true), out = call(memory, x).sum();
+    if (keep) out = out + kept.square().sum();
+    return autograd::grad({out}, {w, x}, {}, true);
+  };
+  for (bool now : {false, false, true, false, true}) {
+    keep = now;
+    std::string stance = set_stance(now ? "eager_on_recompile" : "default");
+    Tensors got = gradients(g);
+    set_stance(stance);
+    Tensors expected = gradients(f);
+    for (size_t i = 0; i < got.size(); ++i) expect_close(got[i], expected[i]);
+  }
+}
+
 }  // namespace
 }  // namespace brasa

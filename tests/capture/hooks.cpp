@@ -170,5 +170,33 @@ TEST(Gradients, HooksOnViewsBehindABreak) {
       });
 }
 
+// Eager hooks run as gradients are complete: a parameter of the later result before the earlier result.
+TEST(Gradients, HooksOnLeavesBetweenThoseOnResults) {
+  for (bool post : {false, true})
+    for (bool twice : {false, true})
+      expect_as_eager([&](const Wrap& compile, Seen& seen) {
+        Tensor a = leaf({3}), b = leaf({3}), c = leaf({3});
+        auto f = compile([&](const Tensors& in) -> Tensors {
+          Tensor early = in[0] * a, shared = in[0] * c;
+          return {early.sin() * shared, (in[0] * b).exp(), shared.tanh(), early};
+        });
+        double noted = 0;
+        auto note = [&](double k) { noted = noted * 10 + k; };
+        for (auto [k, t] : {std::pair(1, a), {2, b}, {3, c}})
+          if (post)
+            t.register_post_accumulate_grad_hook([&note, k = k](const Tensor&) { note(k); });
+          else
+            t.register_hook([&note, k = k](const Tensor& g) { return note(k), g * 2; });
+        for (int64_t n : {3, 1, 3}) {
+          Tensors out = f({leaf({n}).detach()});
+          for (size_t k : {0, 2, 3}) out[k].register_hook([&note, k](const Tensor& g) { return note(5.0 + double(k)), g * 3; });
+          Tensor loss = out[0].sum() + (out[1] * out[2]).sum() + out[3].sum();
+          for (int i = 0; i <= twice; ++i) loss.backward({}, i < twice);
+          seen.add({a.grad(), b.grad(), c.grad(), tensor(noted)});
+          noted = 0;
+        }
+      });
+}
+
 }  // namespace
 }  // namespace brasa

@@ -24,10 +24,10 @@ int64_t count(const std::vector<Tensor>& parameters) {
   return n;
 }
 
-template <class F>
-std::function<void()> in_mode(F f, const std::string& mode) {
-  if (mode == "eager") return [f]() mutable { (void)f(); };
-  return [compiled = compile(f, {.mode = mode})] { (void)compiled(); };
+template <class... Inputs, class F>
+std::function<void(Inputs...)> in_mode(F f, const std::string& mode) {
+  if (mode == "eager") return [f](Inputs... inputs) mutable { (void)f(inputs...); };
+  return [compiled = compile(f, {.mode = mode})](Inputs... inputs) { (void)compiled(inputs...); };
 }
 
 // What the matrices of a workload are computed in, as torch's switches have it.
@@ -143,13 +143,51 @@ Prepared vit_b16_distillation(const std::string& mode) {
   return steps_of<optim::Adam>(optim::AdamOptions(1e-4), student->parameters(), loss, mode, Arithmetic::Autocast);
 }
 
+// Forward and backward of sequences of all lengths from 1 to 200, one after the other in random order.
+Prepared lstm_of_all_lengths(int64_t batch, const std::string& mode) {
+  nn::LSTM lstm(64, 64);
+  std::vector<Tensor> sequences;
+  Tensor lengths = randperm(200) + 1;
+  for (int64_t i = 0; i < lengths.numel(); ++i) sequences.push_back(randn({lengths[i].item<int64_t>(), batch, 64}));
+  auto step = [=](const Tensor& x) mutable {
+    lstm->zero_grad();
+    Tensor loss = std::get<0>(lstm(x)).sum();
+    loss.backward();
+    return loss.detach();
+  };
+  auto run = in_mode<const Tensor&>(step, mode);
+  return {[=] {
+            for (const Tensor& x : sequences) run(x);
+          },
+          count(lstm->parameters()), nullptr};
+}
+
+// A recurrent layer whose steps are written out.
+struct WrittenRnnImpl : nn::Module {
+  explicit WrittenRnnImpl(int64_t width) : cell(register_module("cell", nn::RNNCell(width, width))) {}
+  Tensor forward(const Tensor& xs) {
+    Tensor h;
+    for (const Tensor& x : xs.unbind(0)) h = cell(x, h);
+    return h;
+  }
+  nn::RNNCell cell;
+};
+BRASA_MODULE(WrittenRnn);
+
 // A function of a tensor as a module.
-struct SumOfSquares {
-  SumOfSquares* operator->() { return this; }
+template <Tensor (*function)(const Tensor&)>
+struct FunctionModule {
+  FunctionModule* operator->() { return this; }
   void eval() {}
   std::vector<Tensor> parameters() { return {}; }
-  Tensor operator()(const Tensor& x) { return (x * x).sum(); }
+  Tensor operator()(const Tensor& x) { return function(x); }
 };
+Tensor sum_of_squares(const Tensor& x) { return (x * x).sum(); }
+Tensor long_chain(const Tensor& x) {
+  Tensor y = x;
+  for (int i = 0; i < 2500; ++i) y = y * 0.5 + x;
+  return y;
+}
 
 Prepared pointwise(int64_t n, const std::string& mode) {
   return inference(models::Pointwise(), mode, randn({n}), randn({n}), randn({n}));
@@ -200,6 +238,13 @@ const std::vector<Workload>& workloads() {
        [](Mode m) {
          return training(models::SequenceClassifier(64, 256, 10), randn({16, 128, 64}), classes(16, 10), m);
        }},
+      {"lstm_lengths_b1", "an LSTM layer of 64, 64 inputs, forward and backward, every length from 1 to 200",
+       [](Mode m) { return lstm_of_all_lengths(1, m); }},
+      {"lstm_lengths_b16", "the same for 16 sequences", [](Mode m) { return lstm_of_all_lengths(16, m); }},
+      {"rnn_500_steps_train", "a recurrent cell of 32, 500 steps written out, 4 sequences, Adam",
+       [](Mode m) { return training(WrittenRnn(32), randn({500, 4, 32}), classes(4, 32), m); }},
+      {"chain_5000", "5000 point-wise operators in a row on 64 elements",
+       [](Mode m) { return inference(FunctionModule<long_chain>(), m, randn({64})); }},
       {"construct_resnet50", "a ResNet-50 with its weights at the start", [](Mode) { return construction(resnet50); }},
       {"construct_vit_b16", "a ViT-B of patches of 16 with its weights at the start",
        [](Mode) { return construction(vit_b16); }},
@@ -212,7 +257,7 @@ const std::vector<Workload>& workloads() {
       {"layernorm_softmax_65536x2048", "softmax(layer_norm(x) / 8), 65536 rows of 2048",
        [](Mode m) { return inference(models::SoftmaxNorm(2048), m, randn({65536, 2048})); }},
       {"sumsq_128M", "the sum of the squares of 128 Mi elements",
-       [](Mode m) { return inference(SumOfSquares(), m, randn({128 << 20})); }},
+       [](Mode m) { return inference(FunctionModule<sum_of_squares>(), m, randn({128 << 20})); }},
       {"layernorm_softmax_4096x1024", "softmax(layer_norm(x) / 8), 4096 rows of 1024",
        [](Mode m) { return inference(models::SoftmaxNorm(1024), m, randn({4096, 1024})); }},
       {"numbers_40x200", "forty operators with a number, 200 values of it each, on 8 x 8 elements",

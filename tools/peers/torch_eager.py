@@ -2,7 +2,7 @@
 import torch
 import torch.nn.functional as F
 
-from torch_models import INFERRED, TRAINED, inferred, reduced
+from torch_models import INFERRED, SEQUENCES, TRAINED, inferred, reduced
 
 ARCHIVES = True  # exported programs too
 
@@ -12,13 +12,22 @@ def version():
 
 
 def workloads():
-    return [*TRAINED, *INFERRED]
+    return [*TRAINED, *SEQUENCES, *INFERRED]
 
 
 def prepare(workload, o, compiled=lambda model: model):
     torch.set_num_threads(o.threads)
     torch.manual_seed(o.seed)
     autocast = lambda: torch.autocast("cpu", torch.bfloat16, enabled=reduced(workload))
+    if workload in SEQUENCES:
+        model, inputs = SEQUENCES[workload]()
+
+        def differentiate(forward):
+            for x in inputs:
+                model.zero_grad()
+                forward(x)[0].sum().backward()
+
+        return lambda: bound(differentiate, compiled(model))
     if workload not in TRAINED:
         model, inputs = inferred(workload)
 

@@ -80,6 +80,28 @@ class Lstm(nn.Module):
         return self.head(self.lstm(x)[0][:, -1])
 
 
+class WrittenRnn(nn.Module):
+    """A recurrent layer whose steps are written out."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.cell = nn.RNNCell(width, width)
+
+    def forward(self, xs):
+        h = None
+        for x in xs.unbind(0):
+            h = self.cell(x, h)
+        return h
+
+
+class LongChain(nn.Module):
+    def forward(self, x):
+        y = x
+        for _ in range(2500):
+            y = y * 0.5 + x
+        return y
+
+
 class DoubleConv(nn.Sequential):
     def __init__(self, inputs, outputs):
         super().__init__(nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(),
@@ -141,6 +163,18 @@ TRAINED = {
     "resnet18_train_b8": lambda: (resnet18(), images(8), classes(8)),
     "unet_train_b2": lambda: (UNet(), images(2, 128), torch.randint(2, (2, 128, 128))),
     "lstm_train_b16_t128": lambda: (Lstm(), torch.randn(16, 128, 64), classes(16, 10)),
+    "rnn_500_steps_train": lambda: (WrittenRnn(32), torch.randn(500, 4, 32), classes(4, 32)),
+}
+
+
+def of_all_lengths(batch):
+    return nn.LSTM(64, 64), [torch.randn(n + 1, batch, 64) for n in torch.randperm(200).tolist()]
+
+
+# Name: how to make the model, and the inputs, each of which goes forward and backward.
+SEQUENCES = {
+    "lstm_lengths_b1": lambda: of_all_lengths(1),
+    "lstm_lengths_b16": lambda: of_all_lengths(16),
 }
 # Name: how to make the model, and its inputs.
 INFERRED = {
@@ -155,6 +189,7 @@ INFERRED = {
     "mlp_infer_b8": lambda: (Perceptron(64, 128, 10), torch.randn(8, 64)),
     "pointwise_4M": lambda: (Pointwise(), *(torch.randn(4 << 20) for _ in range(3))),
     "pointwise_64": lambda: (Pointwise(), *(torch.randn(64) for _ in range(3))),
+    "chain_5000": lambda: (LongChain(), torch.randn(64)),
     "layernorm_softmax_4096x1024": lambda: (SoftmaxNorm(1024), torch.randn(4096, 1024)),
 }
 

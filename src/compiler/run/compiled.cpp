@@ -59,8 +59,8 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
       prepared_bytes_(parts_.prepared_bytes) {
   for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
   single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && !parts_.steps[0].call &&
-            parts_.checks.empty() && std::all_of(buffers_.begin(), buffers_.end(), [](const Buffer& b) {
-              return b.kind == Place::Input || b.kind == Place::Output;
+            parts_.checks.empty() && std::all_of(parts_.buffers.begin(), parts_.buffers.end(), [](const Place& p) {
+              return (p.kind == Place::Input || p.kind == Place::Output) && p.offset.is(0);
             });
   if (parts_.keep) plan_keeping();
   if (!device.on_host() && !keeper_ && parts_.ahead) plan_ahead();
@@ -195,15 +195,20 @@ bool CompiledGraph::takes(std::span<const Operand> inputs, std::span<const Opera
   return std::all_of(outputs.begin(), outputs.end(), [&](const Operand& o) { return takes_address(o.data); });
 }
 
+namespace {
+// What has no elements may have no memory.
+void* part_of(void* data, int64_t offset) { return data ? static_cast<std::byte*>(data) + offset : data; }
+}  // namespace
+
 void CompiledGraph::find_buffers(std::byte* arena, const int64_t* symbols, std::span<const Operand> inputs,
                                  std::span<const Operand> outputs, void** buffers, const std::byte* prepared) const {
   for (size_t i = 0; i < buffers_.size(); ++i) {
     const Buffer& b = buffers_[i];
-    buffers[i] = b.kind == Place::Input      ? inputs[b.index].data
+    buffers[i] = b.kind == Place::Input      ? part_of(inputs[b.index].data, b.offset(symbols))
                  : b.kind == Place::Arena    ? arena + b.offset(symbols)
                  : b.kind == Place::Prepared ? const_cast<std::byte*>(prepared) + b.offset(symbols)
                  : outputs.empty()           ? nullptr
-                                             : outputs[b.index].data;
+                                             : part_of(outputs[b.index].data, b.offset(symbols));
   }
 }
 

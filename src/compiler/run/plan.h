@@ -10,7 +10,7 @@ namespace brasa::compiler {
 struct Place {
   enum Kind : uint8_t { Input, Output, Arena, Prepared } kind = Arena;
   int index = 0;        // of the input or output operand
-  ir::Expr offset = 0;  // in the arena, or what is prepared, bytes
+  ir::Expr offset = 0;  // in the arena, what is prepared, or the operand, bytes
   friend bool operator==(const Place&, const Place&) = default;
 };
 
@@ -37,6 +37,9 @@ void append_to(std::string& out, const Plan& p);
 /// `together`: groups that are the same stand side by side where that costs little memory, for launches of several. `lasting`: by input,
 /// or empty.
 Plan plan(const ir::Graph& graph, FusedGraph fused, bool together = false, std::vector<bool> lasting = {});
+
+/// Gives kernels what they read of a tensor from a constant place on as an operand.
+void read_windows(Plan& p);
 
 /// Whether neither step writes what the other one reads or writes.
 bool independent(const Plan& p, size_t a, size_t b);

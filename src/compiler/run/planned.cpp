@@ -8,7 +8,8 @@ void append_to(std::string& out, const Place& p) {
   if (p.kind == Place::Arena || p.kind == Place::Prepared)
     out += str(p.kind == Place::Arena ? "arena + " : "prepared + ", p.offset);
   else
-    out += str(p.kind == Place::Input ? "input " : "output ", p.index);
+    out += str(p.kind == Place::Input ? "input " : "output ", p.index,
+               p.offset.is(0) ? std::string() : str(" + ", p.offset));
 }
 
 void append_to(std::string& out, const Plan& p) {

@@ -10,6 +10,7 @@
 #include "support/error.h"
 #include "support/fresh_stack.h"
 #include "tensor/autograd/meta.h"
+#include "tensor/autograd/meter.h"
 #include "tensor/dispatch.h"
 #include "tensor/execute.h"
 #include "tensor/recorder.h"
@@ -99,8 +100,10 @@ class Pass {
  private:
   variable_list run_here(size_t captured, bool accumulate) {
     results_.resize(captured);
+    Metering metering(passes == 1);
     find_dependencies();
     if (!accumulate) find_needed();
+    metering.prepared();
     AutoGradMode mode(create_graph_);
     eager::NoAutocast off;  // the dtypes are those of forward
     std::priority_queue<Ready> queue;
@@ -111,6 +114,7 @@ class Pass {
     while (!queue.empty()) {
       std::shared_ptr<Node> node = queue.top().node;
       queue.pop();
+      metering.next(node->sequence_nr());
       auto buffer = buffers_.extract(node.get());
       bool reached = !buffer.empty();
       std::optional<runtime::StreamScope> stream;
@@ -176,9 +180,20 @@ class Pass {
       auto node = weak.lock();
       return node && (node->internals().has_hooks() || captures_.count(node.get()));
     });
-    if (!watched) return false;
+    if (!watched && !runs_hooks_between(n)) return false;
     std::exchange(inside, nullptr)->expand();
     return true;
+  }
+
+  // Whether hooks on results but the latest are to run behind those on leaves that are complete before.
+  static bool runs_hooks_between(const Node& n) {
+    const auto& roots = n.internals().inside->roots;
+    bool hooked = !roots.empty() && std::any_of(roots.begin(), roots.end() - 1, [](const std::weak_ptr<Node>& weak) {
+      auto root = weak.lock();
+      return root && root->internals().has_hooks();
+    });
+    return hooked && std::any_of(n.next_edges().begin(), n.next_edges().end(),
+                                 [](const Edge& e) { return e.is_valid() && is_watched_leaf(*e.function); });
   }
 
   void find_dependencies() {

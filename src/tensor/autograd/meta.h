@@ -76,6 +76,8 @@ struct Anomaly {
 /// see their gradients (a hook, a capture) would see only what comes from outside; `expand` puts the operators' nodes in place of the graph's.
 struct Inside {
   std::vector<std::weak_ptr<Node>> nodes;
+  /// Where there are several, the nodes of its results, later ones behind: eager hooks on leaves may run between theirs.
+  std::vector<std::weak_ptr<Node>> roots;
   std::function<void()> expand;
 };
 
@@ -121,6 +123,20 @@ std::shared_ptr<T> make_node(A&&... args) {
 
 /// That of the next node made on this thread.
 uint64_t next_sequence_nr();
+/// Nodes made on this thread get numbers of earlier ones, in whose place they run.
+class EarlierNumbers {
+ public:
+  EarlierNumbers();
+  ~EarlierNumbers();
+  EarlierNumbers(const EarlierNumbers&) = delete;
+  EarlierNumbers& operator=(const EarlierNumbers&) = delete;
+  void next(uint64_t number);
+
+ private:
+  uint64_t now_;
+};
+/// Whether somebody is to be told when this node, a leaf's, has its gradient.
+bool is_watched_leaf(const Node& n);
 /// Whether this thread is in a backward pass.
 bool in_backward();
 /// Gradients at `inputs` from those at `outputs`, of which absent ones are zero. Keeps the graph.

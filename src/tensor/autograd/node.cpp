@@ -20,6 +20,9 @@ ResultMeta::ResultMeta(const Tensor& t) {
 }
 
 uint64_t next_sequence_nr() { return sequence; }
+EarlierNumbers::EarlierNumbers() : now_(sequence) {}
+EarlierNumbers::~EarlierNumbers() { sequence = now_; }
+void EarlierNumbers::next(uint64_t number) { sequence = number; }
 
 Node::Node() : sequence_nr_(sequence++), internals_(std::make_unique<Internals>()) {
   if (AnomalyMode::is_enabled()) internals_->anomaly = new_anomaly();

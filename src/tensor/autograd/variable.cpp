@@ -45,6 +45,7 @@ class AccumulateGrad final : public Node {
     internals_->results.emplace_back(leaf_);
   }
   std::string name() const override { return "torch::autograd::AccumulateGrad"; }
+  bool is_watched() const { return internals_->has_hooks() || !meta_of(leaf_).post_hooks.empty(); }
 
  protected:
   variable_list apply(variable_list&& gradients) override {
@@ -83,6 +84,11 @@ std::mutex& accumulator_lock(const AutogradMeta& meta) {
 }
 
 }  // namespace
+
+bool is_watched_leaf(const Node& n) {
+  auto* leaf = dynamic_cast<const AccumulateGrad*>(&n);
+  return leaf && leaf->is_watched();
+}
 
 Tensor sum_of(const Tensor& a, const Tensor& b) {
   if (!a.defined() || !b.defined()) return a.defined() ? a : b;
