@@ -152,7 +152,7 @@ void mark_overwritten(Plan& plan) {
 
 // What is made of them is kept on the host, which packs operands.
 std::vector<bool> lasting_inputs(const Graph& graph, const CompilerOptions& options, const Machine& machine) {
-  if (machine.gpu || options.portable || PassRunner::switched_off("prepare")) return {};
+  if (machine.gpu || PassRunner::switched_off("prepare")) return {};
   std::vector<bool> out = options.lasting;
   if (!out.empty()) out.resize(graph.inputs().size());
   return out;
