@@ -152,7 +152,7 @@ void mark_overwritten(Plan& plan) {
 
 // What is made of them is kept on the host, which packs operands.
 std::vector<bool> lasting_inputs(const Graph& graph, const CompilerOptions& options, const Machine& machine) {
-  if (machine.gpu || options.portable || PassRunner::switched_off("prepare")) return {};
+  if (machine.gpu || PassRunner::switched_off("prepare")) return {};
   std::vector<bool> out = options.lasting;
   if (!out.empty()) out.resize(graph.inputs().size());
   return out;
@@ -168,7 +168,8 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
                          bool emulate, PassRunner& passes, Report& report) {
   LoweredGraph out;
   Primitives p;
-  PassContext context{facts, machine, options.size_classes};
+  std::vector<bool> lasting = lasting_inputs(graph, options, machine);
+  PassContext context{facts, machine, options.size_classes, lasting};
   bool together = machine.gpu && !options.portable && !PassRunner::switched_off("share_launches");
 
   // Operators to primitives, simpler ones, and the forms that have a lowering.
@@ -188,7 +189,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   passes.run(
       "plan", "plan",
       [&] {
-        out.plan = plan(*p.graph, std::move(fused), together, lasting_inputs(graph, options, machine));
+        out.plan = plan(*p.graph, std::move(fused), together, std::move(lasting));
         mark_values(out.plan, graph, device_for(options));
         if (machine.gpu) mark_overwritten(out.plan);
         if (!machine.gpu && !options.portable && !PassRunner::switched_off("windows")) read_windows(out.plan);

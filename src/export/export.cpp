@@ -125,33 +125,30 @@ std::vector<InputType> input_types(const std::vector<Tensor>& inputs, const Expo
   return out;
 }
 
-// One capture at some sizes, and what holds there of its symbols by the types of the inputs.
-struct Point {
-  Captured captured;
-  ir::Facts facts;
-};
-
-void fix_sizes(const std::vector<InputType>& types, Point& p) {
+// What holds of a capture's symbols by the types of the inputs.
+ir::Facts facts_of(const std::vector<InputType>& types, const Captured& captured) {
+  ir::Facts facts = captured.facts;
   std::map<std::pair<int, int>, ir::Expr> first;
-  for (size_t i = 0; i < p.captured.sources.size(); ++i) {
-    int input = p.captured.sources[i].input;
-    const ir::Shape& shape = ir::type_of(p.captured.graph->inputs()[i].value).shape;
+  for (size_t i = 0; i < captured.sources.size(); ++i) {
+    int input = captured.sources[i].input;
+    const ir::Shape& shape = ir::type_of(captured.graph->inputs()[i].value).shape;
     for (size_t d = 0; d < shape.size(); ++d) {
       if (shape[d].is_constant()) continue;
       if (input < 0) {
-        p.facts.equal(shape[d], p.facts.hint(shape[d]));
+        facts.equal(shape[d], facts.hint(shape[d]));
         continue;
       }
       const InputType::Size& s = types[input].sizes[d];
       if (s.fixed()) {
-        p.facts.equal(shape[d], s.least);
+        facts.equal(shape[d], s.least);
         continue;
       }
       auto key = s.same_input >= 0 ? std::pair(s.same_input, s.same_dim) : std::pair(input, static_cast<int>(d));
       auto [at, fresh] = first.try_emplace(key, shape[d]);
-      if (!fresh) p.facts.equal(shape[d], at->second);
+      if (!fresh) facts.equal(shape[d], at->second);
     }
   }
+  return facts;
 }
 
 // The inputs with other sizes where they vary: about `size`, each `apart` from the one before it, within their ranges. For a recording
@@ -186,6 +183,16 @@ std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector
 
 namespace {
 
+// What no run changes.
+std::vector<bool> lasting_inputs(const Captured& c, const std::vector<StateTensor>& state) {
+  std::vector<bool> out;
+  for (const Captured::Source& s : c.sources) {
+    auto is = [&](const StateTensor& t) { return t.tensor.data_ptr() == s.tensor.data_ptr(); };
+    out.push_back(s.tensor.defined() && s.input < 0 && !s.unknown && std::none_of(state.begin(), state.end(), is));
+  }
+  return out;
+}
+
 // `program` gives names to what it changes.
 ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, const ExportOptions& options,
                          const nn::Module* program) {
@@ -199,25 +206,25 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
   std::vector<Variant> variants;
 
   auto numbers = options.numbers.empty() ? compiler::default_numbers() : compiler::numbers_named(options.numbers);
+  auto compile = [&](const Captured& c, const std::string& target, const std::vector<StateTensor>& state) {
+    const Level& level = processors_with(target).level(target);
+    compiler::CompilerOptions to;
+    to.target = level.code;
+    to.numbers = numbers;
+    to.lasting = lasting_inputs(c, state);
+    ir::Facts facts = facts_of(parts->inputs, c);
+    compiler::Portable code = compiled(*c.graph, facts, to);
+    return Variant{level.level, &c, facts.facts(), target, to.lasting, std::move(code)};
+  };
   auto add = [&](const std::vector<Tensor>& example, int64_t apart) {
     std::vector<std::vector<Tensor>> examples;
     if (!options.dynamic.empty())
       // The first sizes are such that hardly any function has them as numbers, too.
       for (int64_t size : {29, 11, 3}) examples.push_back(resized(example, parts->inputs, size, apart, true));
     examples.push_back(example);
-    Point p{capture(f, examples, surroundings), ir::Facts()};
-    p.facts = p.captured.facts;
-    fix_sizes(parts->inputs, p);
-    captured.push_back(std::move(p.captured));
-    for (const std::string& target : options.targets) {
-      const Level& level = processors_with(target).level(target);
-      compiler::CompilerOptions to;
-      to.target = level.code;
-      to.numbers = numbers;
-      ir::Facts facts = p.facts;
-      compiler::Portable code = compiled(*captured.back().graph, facts, to);
-      variants.push_back({level.level, &captured.back(), facts.facts(), std::move(code)});
-    }
+    captured.push_back(capture(f, examples, surroundings));
+    std::vector<StateTensor> state = state_of(captured, surroundings, options, program);
+    for (const std::string& target : options.targets) variants.push_back(compile(captured.back(), target, state));
   };
   // Whether a variant takes these sizes.
   auto covered = [&](const std::vector<Tensor>& example) {
@@ -265,6 +272,9 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
     parts->outputs.push_back({fresh[o].dtype, fresh[o].rank()});
   }
   parts->state = state_of(captured, surroundings, options, program);
+  // An earlier variant may read what only a later recording changes.
+  for (Variant& v : variants)
+    if (lasting_inputs(*v.captured, parts->state) != v.lasting) v = compile(*v.captured, v.target, parts->state);
   parts->sections = write_sections(parts->inputs, parts->outputs, parts->state, variants, processors_of(options).gpu);
   for (StateTensor& s : parts->state) s.tensor.reset();
   return ExportedProgram(std::move(parts));

@@ -22,6 +22,8 @@ int64_t aligned(int64_t n) { return (n + 63) / 64 * 64; }
 
 // Kernels begin at multiples of this.
 constexpr size_t kAlign = 64;
+// Of a step kOnce, before the steps inside.
+constexpr int64_t kOnceWords = 5;
 
 #define NAME(function) #function,
 constexpr std::string_view kFunctions[] = {ALONE_FUNCTIONS(NAME)};
@@ -110,19 +112,24 @@ int64_t StepWriter::arena_buffer(int64_t behind, const SizeProgram& offset, int6
   return buffer_count_++;
 }
 
-void StepWriter::write(const Portable& p, const Outside& outside) {
+void StepWriter::write(const Portable& p, size_t variant, const Outside& outside) {
   int64_t end = symbols_, start = define(-1, SizeProgram(), 0);
-  all(p, 0, end, start, [&](const Place& place) {
+  size_t once = begin(kOnce);
+  put({0, 0, static_cast<int64_t>(variant)});
+  end_head(once);
+  steps[once] = all(p, 0, end, start, [&](const Place& place) {
     auto [from, where] = outside(place);
     buffers.insert(buffers.end(), {from, 0, where});
     return buffer_count_++;
   });
+  if (!p.parts.prepared) steps.erase(steps.begin(), steps.begin() + kOnceWords);
   sizes.insert(sizes.begin(), defined_);
   buffers.insert(buffers.begin(), buffer_count_);
   steps.insert(steps.begin(), static_cast<int64_t>(steps.size()));
 }
 
-void StepWriter::all(const Portable& p, int64_t first_symbol, int64_t end_symbol, int64_t arena, const Flat& outside) {
+int64_t StepWriter::all(const Portable& p, int64_t first_symbol, int64_t end_symbol, int64_t arena,
+                        const Flat& outside) {
   Scope scope{p, first_symbol, end_symbol, {}};
   int64_t behind = memory_behind(arena, SizeProgram(p.parts.arena_bytes), first_symbol);
   for (const Place& place : p.parts.buffers)
@@ -135,8 +142,7 @@ void StepWriter::all(const Portable& p, int64_t first_symbol, int64_t end_symbol
     for (const auto& c : p.parts.checks)
       if (c.after == after) put({kCheck, scope.flat[c.buffer], store_.text_at(c.message), note});
   };
-  checks(static_cast<size_t>(-1));
-  for (size_t i = 0; i < p.parts.steps.size(); ++i) {
+  auto step = [&](size_t i) {
     const Step& s = p.parts.steps[i];
     BRASA_ASSERT(!s.library && s.numbers.empty(), "a step of a portable plan is a library's");
     if (const auto* alone = dynamic_cast<const compiler::AloneCall*>(s.call.get()))
@@ -146,7 +152,13 @@ void StepWriter::all(const Portable& p, int64_t first_symbol, int64_t end_symbol
     else
       kernel(scope, s, places);
     checks(i);
-  }
+  };
+  size_t before = steps.size(), prepared = p.parts.prepared ? p.parts.batches[p.parts.prepared - 1].end : 0;
+  for (size_t i = 0; i < prepared; ++i) step(i);
+  auto words = static_cast<int64_t>(steps.size() - before);
+  checks(static_cast<size_t>(-1));
+  for (size_t i = prepared; i < p.parts.steps.size(); ++i) step(i);
+  return words;
 }
 
 void StepWriter::kernel(const Scope& in, const Step& s, const Words& places) {
@@ -210,12 +222,17 @@ size_t StepWriter::begin(int64_t kind) {
 }
 void StepWriter::end_head(size_t head) { steps[head - 1] = static_cast<int64_t>(steps.size() - head); }
 
-int64_t StepWriter::body(const Scope& in, const CompiledBody& b, int64_t behind, const Flat& outside) {
-  int64_t first = symbols_;
+StepWriter::BodyWords StepWriter::body(const Scope& in, const CompiledBody& b, int64_t behind, const Flat& outside) {
+  int64_t first = symbols_, end, kept = behind;
   for (const SizeProgram& p : b.sizes()) define(-1, p, in.symbols);
+  end = symbols_;
+  const compiler::CompiledGraph::Parts& parts = b.portable().parts;
+  if (parts.prepared) behind = memory_behind(kept, SizeProgram(parts.prepared_bytes), first);
   size_t before = steps.size();
-  all(b.portable(), first, symbols_, behind, outside);
-  return static_cast<int64_t>(steps.size() - before);
+  int64_t prepare = all(b.portable(), first, end, behind, [&](const Place& p) {
+    return p.kind == Place::Prepared ? arena_buffer(kept, SizeProgram(p.offset), first) : outside(p);
+  });
+  return {prepare, static_cast<int64_t>(steps.size() - before) - prepare};
 }
 
 void StepWriter::branch(const Scope& in, const Step& s, const Flow& f, int64_t behind) {
@@ -224,8 +241,8 @@ void StepWriter::branch(const Scope& in, const Step& s, const Flow& f, int64_t b
   end_head(head);
   for (size_t side : {0, 1})
     steps[head + side] = body(in, f.bodies[side], behind, [&](const Place& p) {
-      return in.flat[s.buffers[(p.kind == Place::Input ? f.operands : f.results)[p.index].position]];
-    });
+                           return in.flat[s.buffers[(p.kind == Place::Input ? f.operands : f.results)[p.index].position]];
+                         }).rest;
 }
 
 void StepWriter::loop(const Scope& in, const Step& s, const Flow& f, int64_t behind) {
@@ -263,9 +280,11 @@ void StepWriter::loop(const Scope& in, const Step& s, const Flow& f, int64_t beh
   put({count + static_cast<int64_t>(f.results.size())});
   steps.insert(steps.end(), moves.begin(), moves.end());
   end_head(head);
-  steps[head] = body(in, f.bodies[0], behind, [&](const Place& p) {
+  BodyWords words = body(in, f.bodies[0], behind, [&](const Place& p) {
     return inner[p.kind == Place::Input ? p.index : static_cast<int>(f.operands.size()) + p.index];
   });
+  steps[head] = words.prepare;
+  steps[head + 1] = words.rest;
 }
 
 void StepWriter::while_loop(const Scope& in, const Step& s, const Flow& f, int64_t behind) {
@@ -288,10 +307,10 @@ void StepWriter::while_loop(const Scope& in, const Step& s, const Flow& f, int64
     size(steps, f.results[i].bytes, in.symbols);
   }
   end_head(head);
-  steps[head] =
-      body(in, f.bodies[0], behind, [&](const Place& p) { return p.kind == Place::Input ? now[p.index] : truth; });
-  steps[head + 1] = body(in, f.bodies[1], behind,
-                         [&](const Place& p) { return p.kind == Place::Input ? now[p.index] : next[p.index]; });
+  auto condition = [&](const Place& p) { return p.kind == Place::Input ? now[p.index] : truth; };
+  auto step = [&](const Place& p) { return p.kind == Place::Input ? now[p.index] : next[p.index]; };
+  steps[head] = body(in, f.bodies[0], behind, condition).rest;
+  steps[head + 1] = body(in, f.bodies[1], behind, step).rest;
 }
 
 }  // namespace brasa::exporting

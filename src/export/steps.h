@@ -44,12 +44,13 @@ void put_size(Words& to, const compiler::SizeProgram& p, int64_t first_symbol = 
 /// bodies lie behind those of what they stand in.
 class StepWriter {
  public:
-  /// {from, where} of an input or output of the variant.
+  /// {from, where} of an input or output of the variant, or of what it prepares.
   using Outside = std::function<std::pair<int64_t, int64_t>(const compiler::Place&)>;
   StepWriter(Store& store, size_t symbols, int level)
       : store_(store), level_(level), symbols_(static_cast<int64_t>(symbols)) {}
 
-  void write(const compiler::Portable& p, const Outside& outside);
+  /// `variant`: which it is of the program's.
+  void write(const compiler::Portable& p, size_t variant, const Outside& outside);
 
   Words sizes, buffers, steps;  // each with its count, or its words, in front
   int64_t symbols() const { return symbols_; }
@@ -68,7 +69,9 @@ class StepWriter {
   };
   using Flat = std::function<int64_t(const compiler::Place&)>;
 
-  void all(const compiler::Portable& p, int64_t first_symbol, int64_t end_symbol, int64_t arena, const Flat& outside);
+  /// Gives the words of those that prepare, which are the first.
+  int64_t all(const compiler::Portable& p, int64_t first_symbol, int64_t end_symbol, int64_t arena,
+              const Flat& outside);
   void kernel(const Scope& in, const compiler::Step& s, const Words& places);
   void call(const Scope& in, const compiler::Step& s, const compiler::AloneCall& call, int64_t behind);
   int64_t tables_for(const compiler::SizeProgram& length);
@@ -76,7 +79,10 @@ class StepWriter {
   void branch(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
   void loop(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
   void while_loop(const Scope& in, const compiler::Step& s, const compiler::Flow& f, int64_t behind);
-  int64_t body(const Scope& in, const compiler::CompiledBody& b, int64_t behind, const Flat& outside);
+  struct BodyWords {
+    int64_t prepare, rest;
+  };
+  BodyWords body(const Scope& in, const compiler::CompiledBody& b, int64_t behind, const Flat& outside);
   size_t begin(int64_t kind);
   void end_head(size_t head);
 

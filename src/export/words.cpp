@@ -17,7 +17,7 @@ using compiler::SizeProgram;
 
 namespace {
 
-constexpr size_t kAlign = 64;
+constexpr int64_t kAlign = 64;
 constexpr int64_t kMostWords = 512;  // of symbols and instructions, on the runtime's stack
 
 std::string_view stored_name(DType t) {
@@ -37,7 +37,8 @@ std::string_view stored_name(DType t) {
   }
 }
 
-void pad(std::string& s) { s.resize((s.size() + kAlign - 1) / kAlign * kAlign); }
+int64_t aligned(int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
+void pad(std::string& s) { s.resize(static_cast<size_t>(aligned(static_cast<int64_t>(s.size())))); }
 
 bool all_zero(std::string_view bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c == 0; });
@@ -123,13 +124,14 @@ class Writer {
     for (const StateTensor& s : state) state_tensor(s);
     for (size_t v = 0; v < variants.size(); ++v) {
       words_[kFirstVariant + v] = at();
-      variant(variants[v]);
+      variant(variants[v], v);
     }
     table(kModules, kModuleAt, store_.modules, 3);
     table(kKernels, kKernelAt, store_.kernels, 2);
     words_[kWeightBytes] = static_cast<int64_t>(memory_.bytes.size());
     words_[kWeightId] = memory_.id;
     words_[kStateBytes] = memory_.state_bytes;
+    words_[kPreparedBytes] = prepared_bytes_;
     BRASA_CHECK(words_[kSymbols] + words_[kValues] <= kMostWords, "export: the program's sizes are expressions of ",
                 words_[kValues], " operations, of which ", kMostWords - words_[kSymbols], " have room");
   }
@@ -142,6 +144,7 @@ class Writer {
     s.weight_bytes = static_cast<int64_t>(memory_.bytes.size());
     s.weights = std::move(memory_.bytes);
     s.state_bytes = memory_.state_bytes;
+    s.prepared_bytes = prepared_bytes_;
     s.gpu = store_.gpu();
     s.calls = store_.calls;
     if (fixed_) {
@@ -179,7 +182,7 @@ class Writer {
     for (int64_t n : s.tensor.sizes().vec()) put({n});
   }
 
-  void variant(const Variant& v) {
+  void variant(const Variant& v, size_t number) {
     const ir::Graph& graph = *v.captured->graph;
     put({v.level});
     size_t symbols = put_symbols(*v.captured);
@@ -195,10 +198,17 @@ class Writer {
     std::vector<int64_t> result(fresh.size());
     for (size_t r = 0; r < outputs_.size(); ++r) result[v.captured->outputs[r]] = static_cast<int64_t>(r);
     StepWriter steps(store_, symbols, v.level);
-    steps.write(v.code, [&](const Place& p) {
-      return p.kind == Place::Output ? std::pair<int64_t, int64_t>(kFromOutput, result[p.index])
-                                     : memory_.place(v.captured->sources[p.index]);
+    // Behind a byte for each variant; its sizes are those of weights, which are known.
+    if (v.code.parts.prepared && !prepared_bytes_) prepared_bytes_ = aligned(words_[kVariants]);
+    int64_t prepared = prepared_bytes_;
+    steps.write(v.code, number, [&](const Place& p) -> std::pair<int64_t, int64_t> {
+      switch (p.kind) {
+        case Place::Output: return {kFromOutput, result[p.index]};
+        case Place::Prepared: return {kFromPrepared, prepared + v.captured->facts.hint(p.offset)};
+        default: return memory_.place(v.captured->sources[p.index]);
+      }
     });
+    if (v.code.parts.prepared) prepared_bytes_ += aligned(v.captured->facts.hint(v.code.parts.prepared_bytes));
     put(steps.sizes);
     for (size_t r = 0; r < outputs_.size(); ++r)
       for (ir::Expr e : fresh[v.captured->outputs[r]]->shape) size(SizeProgram(e));
@@ -252,6 +262,7 @@ class Writer {
   Store store_;
   bool fixed_ = true;
   int64_t memory_bytes_ = 0;  // the most that a variant has behind its words
+  int64_t prepared_bytes_ = 0;
 };
 
 }  // namespace

@@ -40,13 +40,15 @@ struct Variant {
   int level;
   const Captured* captured;
   std::vector<ir::Fact> facts;
+  std::string target;
+  std::vector<bool> lasting;  // by input of the graph: what is made of it alone is made once
   compiler::Portable code;
 };
 
 /// What goes into the object beside the runtime (alone/runtime.c), which says how the plan is read.
 struct Sections {
   std::string code, plan, text, weights;  // weights: the whole file's bytes
-  int64_t weight_bytes = 0, state_bytes = 0;
+  int64_t weight_bytes = 0, state_bytes = 0, prepared_bytes = 0;
   int64_t memory_bytes = -1;  // of a run on one thread, where no size varies
   bool gpu = false;
   bool calls = false;  // functions of the runtime

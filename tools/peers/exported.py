@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Times exported programs: `brasa export`, ONNX Runtime and AOTInductor, one thread, in turn.
+"""Times exported programs: `brasa export`, `compile` in the process, ONNX Runtime and AOTInductor, one thread, in turn.
 
-    tools/peers/exported.py WORK [--brasa build/bin/brasa] [--rounds 5] [--calls 20] [--models mlp resnet18 vit_tiny] [--cpu-time]
+    tools/peers/exported.py WORK [--brasa build/bin/brasa] [--rounds 5] [--calls 20] [--models mlp resnet18 vit_tiny:8] [--avx2] [--cpu-time]
 
-A line of JSON for each model: seconds of the export, cold, of each, and the least and the median milliseconds of a call over all rounds. Each
-round runs each of them once, in a process of its own; a call includes what the interface of each costs (an array of the caller's in, one out).
-With --cpu-time all times are the processor's, for machines that others use, too.
+A line of JSON for each model (a name, or a name and a batch): seconds of the export, cold, of each, the least milliseconds of a call over all rounds, and the
+median of the rounds' medians. Each round runs each of them once, in a process of its own; a call includes what the interface of each costs (an array of the
+caller's in, one out). With --cpu-time all times are the processor's, for machines that others use, too. With --avx2 none uses more than AVX2
+(`without_avx512.c` hides the rest). Files that WORK has from an earlier run are used again; their exports are not timed.
 Needs torch, torchvision, timm, onnx, onnxruntime and safetensors.
 """
 import argparse
@@ -20,6 +21,7 @@ import tempfile
 import time
 
 CPU_TIME = False
+AVX2 = False
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "BRASA_NUM_THREADS": "1"}
 
 
@@ -32,6 +34,8 @@ def now():
 
 
 def model(name):
+    name, _, batch = name.partition(":")
+    batch = int(batch or 1)
     import timm
     import torch
     import torchvision
@@ -40,42 +44,59 @@ def model(name):
     torch.set_num_threads(1)
     if name == "mlp":
         linear, relu = torch.nn.Linear, torch.nn.ReLU
-        net, shape = torch.nn.Sequential(linear(784, 256), relu(), linear(256, 256), relu(), linear(256, 10)), (1, 784)
+        net, shape = torch.nn.Sequential(linear(784, 256), relu(), linear(256, 256), relu(), linear(256, 10)), (batch, 784)
     elif name == "resnet18":
-        net, shape = torchvision.models.resnet18(), (1, 3, 224, 224)
+        net, shape = torchvision.models.resnet18(), (batch, 3, 224, 224)
     else:
-        net, shape = timm.create_model("vit_tiny_patch16_224", pretrained=False), (1, 3, 224, 224)
+        net, shape = timm.create_model("vit_tiny_patch16_224", pretrained=False), (batch, 3, 224, 224)
     return net.eval(), torch.rand(shape)
 
 
+AVX2_TARGET = "x86-64+avx2"
+
+
+def plain(name):
+    return name.replace(":", "_b")
+
+
+def made(kind, name, work):
+    """The file of an export. ONNX Runtime decides on instructions when it loads one."""
+    ends = {"brasa": ".so", "aoti": "_aoti.pt2", "onnx": ".onnx"}
+    return work / (plain(name) + ("_avx2" if AVX2 and kind != "onnx" else "") + ends[kind])
+
+
 def export(kind, name, work, brasa):
-    """Seconds of the export itself; loading of libraries and torch.export are not counted, for any of them."""
+    """Seconds of the export itself; loading of libraries and torch.export are not counted, for any of them. None for a file that is there."""
+    file = made(kind, name, work)
+    if file.exists():
+        return None
     import torch
 
     net, x = model(name)
+    stem = plain(name)
     if kind == "onnx":
         with torch.no_grad():
             begin = now()
-            torch.onnx.export(net, (x,), work / f"{name}.onnx", dynamo=True, verbose=False)
+            torch.onnx.export(net, (x,), file, dynamo=True, verbose=False)
         return now() - begin
     with torch.no_grad():
         program = torch.export.export(net, (x,))
     if kind == "aoti":
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp()
         begin = now()
-        torch._inductor.aoti_compile_and_package(program, package_path=str(work / f"{name}_aoti.pt2"))
+        torch._inductor.aoti_compile_and_package(program, package_path=str(file))
         seconds = now() - begin
         shutil.rmtree(os.environ["TORCHINDUCTOR_CACHE_DIR"])
         return seconds
     from safetensors.torch import save_file
 
-    torch.export.save(program, work / f"{name}.pt2")
+    torch.export.save(program, work / f"{stem}.pt2")
     with torch.no_grad():
-        save_file({"in0": x, "out0": net(x)}, work / f"{name}.call.safetensors")
-    save_file({"in0": x}, work / f"{name}.in.safetensors")
+        save_file({"in0": x, "out0": net(x)}, work / f"{stem}.call.safetensors")
+    save_file({"in0": x}, work / f"{stem}.in.safetensors")
     begin = now()
-    subprocess.run([brasa, "export", work / f"{name}.pt2", "-o", work / name, "--weights", "beside", "--kind", "shared"], check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run([brasa, "export", work / f"{stem}.pt2", "-o", file.with_suffix(""), "--weights", "beside", "--kind", "shared",
+                    *(["--target", AVX2_TARGET] if AVX2 else [])], check=True, stdout=subprocess.DEVNULL)
     return now() - begin
 
 
@@ -85,20 +106,21 @@ def caller(kind, name, work):
 
     from safetensors.numpy import load_file
 
-    x = load_file(work / f"{name}.in.safetensors")["in0"]
+    x = load_file(work / f"{plain(name)}.in.safetensors")["in0"]
+    file = made(kind, name, work)
     if kind == "onnx":
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        session = onnxruntime.InferenceSession(work / f"{name}.onnx", options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
         given = {session.get_inputs()[0].name: x}
         return lambda: session.run(None, given)[0]
     if kind == "aoti":
         import torch
 
         torch.set_num_threads(1)
-        program = torch._inductor.aoti_load_package(str(work / f"{name}_aoti.pt2"))
+        program = torch._inductor.aoti_load_package(str(file))
         given = torch.from_numpy(x)
         return lambda: program(given).numpy()
     import ctypes
@@ -107,15 +129,15 @@ def caller(kind, name, work):
         _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("sizes", ctypes.c_int64 * 8)]
 
     class Context(ctypes.Structure):  # as the header has it
-        _fields_ = [("weights", ctypes.c_void_p), ("mapped", ctypes.c_void_p), ("level", ctypes.c_int32), ("threads", ctypes.c_int32),
+        _fields_ = [("weights", ctypes.c_void_p), ("mapped", ctypes.c_void_p), ("prepared", ctypes.c_void_p), ("level", ctypes.c_int32), ("threads", ctypes.c_int32),
                     ("parallel", ctypes.c_void_p), ("pool", ctypes.c_void_p), ("memory", ctypes.c_void_p),
                     ("memory_bytes", ctypes.c_size_t), ("state", ctypes.c_void_p), ("message", ctypes.c_char * 248)]
 
-    library, context = ctypes.CDLL(str(work / f"{name}.so")), Context()
-    function = lambda f: getattr(library, f"{name}_{f}")
-    assert function("open")(ctypes.byref(context), str(work / f"{name}.weights").encode()) == 0, context.message
+    library, context = ctypes.CDLL(str(file)), Context()
+    function = lambda f: getattr(library, f"{file.stem}_{f}")
+    assert function("open")(ctypes.byref(context), str(file.with_suffix(".weights")).encode()) == 0, context.message
     inputs = Tensor(x.ctypes.data, x.nbytes, (ctypes.c_int64 * 8)(*x.shape))
-    y = numpy.empty_like(load_file(work / f"{name}.call.safetensors")["out0"])
+    y = numpy.empty_like(load_file(work / f"{plain(name)}.call.safetensors")["out0"])
     outputs = Tensor(y.ctypes.data, y.nbytes)
     needs = ctypes.c_size_t()
     assert function("memory")(ctypes.byref(context), ctypes.byref(inputs), ctypes.byref(needs)) == 0, context.message
@@ -131,13 +153,21 @@ def caller(kind, name, work):
     return call
 
 
-def measure(kind, name, work, calls):
+def measure(kind, name, work, calls, brasa):
+    """The least and the median milliseconds of a call."""
+    if kind == "compiled":
+        seconds = sum(measure("brasa", name, work, 3, brasa)) / 2e3 * calls
+        out = subprocess.run([brasa, "bench", work / f"{plain(name)}.pt2", "--inputs", work / f"{plain(name)}.in.safetensors", "--modes", "default",
+                              "--seconds", str(seconds), "--json"], env=os.environ | ({"BRASA_CPU_TARGET": AVX2_TARGET} if AVX2 else {}), check=True,
+                             capture_output=True, text=True).stdout
+        line = json.loads(out.splitlines()[-1])
+        return [line[f"cpu_{k}_ms" if CPU_TIME else f"{k}_ms"] for k in ("min", "median")]
     import numpy
 
     from safetensors.numpy import load_file
 
     call = caller(kind, name, work)
-    expected = load_file(work / f"{name}.call.safetensors")["out0"]
+    expected = load_file(work / f"{plain(name)}.call.safetensors")["out0"]
     assert numpy.allclose(call(), expected, rtol=1e-3, atol=1e-4), f"{kind} gives another result for {name}"
     times = []
     clock = time.process_time if CPU_TIME else time.perf_counter
@@ -145,7 +175,7 @@ def measure(kind, name, work, calls):
         begin = clock()
         call()
         times.append((clock() - begin) * 1e3)
-    return times
+    return [min(times), statistics.median(times)]
 
 
 def main():
@@ -156,31 +186,43 @@ def main():
     arguments.add_argument("--calls", type=int, default=20)
     arguments.add_argument("--models", nargs="+", default=["mlp", "resnet18", "vit_tiny"])
     arguments.add_argument("--cpu-time", action="store_true", help="processor time")
+    arguments.add_argument("--avx2", action="store_true", help="no AVX-512")
     arguments.add_argument("--only", nargs=3, metavar=("DO", "KIND", "MODEL"), help="what a process of this script does")
     a = arguments.parse_args()
     a.work.mkdir(parents=True, exist_ok=True)
-    global CPU_TIME
-    CPU_TIME = a.cpu_time
-    kinds = ["brasa", "onnx", "aoti"]
+    global CPU_TIME, AVX2
+    CPU_TIME, AVX2 = a.cpu_time, a.avx2
+    exported = ["brasa", "onnx", "aoti"]
+    kinds = ["compiled", *exported]
     if a.only:
         do, kind, name = a.only
-        print(json.dumps(export(kind, name, a.work, a.brasa) if do == "export" else measure(kind, name, a.work, a.calls)))
+        print(json.dumps(export(kind, name, a.work, a.brasa) if do == "export" else measure(kind, name, a.work, a.calls, a.brasa)))
         return
 
+    # Compilers that AOTInductor calls handle the fault themselves: its export asks PyTorch, which has a setting.
+    hidden = {"run": {"LD_PRELOAD": str(without_avx512(a.work))}, "export": {"ATEN_CPU_CAPABILITY": "avx2"}} if AVX2 else {}
+
     def process(do, kind, name):
-        out = subprocess.run([sys.executable, __file__, a.work, "--brasa", a.brasa, "--calls", str(a.calls), *(["--cpu-time"] if a.cpu_time else []), "--only", do, kind, name],
-                             env=os.environ | THREADS, check=True, capture_output=True, text=True).stdout
+        options = [*(["--cpu-time"] if CPU_TIME else []), *(["--avx2"] if AVX2 else [])]
+        out = subprocess.run([sys.executable, __file__, a.work, "--brasa", a.brasa, "--calls", str(a.calls), *options, "--only", do, kind, name],
+                             env=os.environ | THREADS | hidden.get(do, {}), check=True, capture_output=True, text=True).stdout
         return json.loads(out.splitlines()[-1])
 
     for name in a.models:
-        seconds = {kind: process("export", kind, name) for kind in kinds}
+        seconds = {kind: process("export", kind, name) for kind in exported}
         times = {kind: [] for kind in kinds}
         for _ in range(a.rounds):
             for kind in kinds:
-                times[kind] += process("run", kind, name)
-        print(json.dumps({"model": name} | {
-            kind: {"export_s": round(seconds[kind], 2), "least_ms": round(min(times[kind]), 4),
-                   "median_ms": round(statistics.median(times[kind]), 4)} for kind in kinds}), flush=True)
+                times[kind].append(process("run", kind, name))
+        print(json.dumps({"model": name} | {"export_s": seconds} | {
+            kind: {"least_ms": round(min(least for least, _ in times[kind]), 4),
+                   "median_ms": round(statistics.median(median for _, median in times[kind]), 4)} for kind in kinds}), flush=True)
+
+
+def without_avx512(work):
+    library = work.resolve() / "without_avx512.so"
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", pathlib.Path(__file__).with_name("without_avx512.c"), "-o", library], check=True)
+    return library
 
 
 main()

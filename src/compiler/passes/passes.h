@@ -24,7 +24,8 @@ void append_to(std::string& out, const Primitives& p);  // the graph's text, the
 struct PassContext {
   ir::Facts& facts;
   const Machine& machine;
-  bool size_classes = false;  // see CompilerOptions
+  bool size_classes = false;       // see CompilerOptions
+  std::vector<bool> lasting = {};  // so too
 };
 
 using Pass = void (*)(Primitives& p, const PassContext& context);

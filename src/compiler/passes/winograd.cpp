@@ -146,12 +146,18 @@ Value rows_of_tiles(const std::vector<Value>& products, int64_t dim, Expr rows, 
   return first_of(y, shape);
 }
 
+// Sets of weights that are made once.
+bool lasts(Value w, const PassContext& context) {
+  int input = ops::Builder::current().graph().input_index(below_views(w));
+  return input >= 0 && static_cast<size_t>(input) < context.lasting.size() && context.lasting[input];
+}
+
 }  // namespace
 
 bool takes_winograd(const Conv& c, const PassContext& context, size_t first) {
   // Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums. Of few rows the last four would be
   // mostly empty.
-  constexpr int64_t kFewChannels = 32, kFewPlaces = 256, kFewRows = 6;
+  constexpr int64_t kFewChannels = 32, kFewPlaces = 256, kFewOfLasting = 128, kFewRows = 6;
   const Shape &x = shape_of(c.x), &w = shape_of(c.w);
   if (context.machine.one_order || PassRunner::switched_off("winograd") || ops::dtype_of(c.x) != DType::Float32 ||
       c.spatial() < 2 || !w[2].is(kTaps) || !c.groups.is(1) || !all_one(c.stride) || !all_one(c.x_dilation) ||
@@ -159,7 +165,7 @@ bool takes_winograd(const Conv& c, const PassContext& context, size_t first) {
     return false;
   return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) &&
          at_least(result_rows(c, first), kFewRows, context) &&
-         at_least(x[0] * places_of(c, first), kFewPlaces, context);
+         at_least(x[0] * places_of(c, first), lasts(c.w, context) ? kFewOfLasting : kFewPlaces, context);
 }
 
 Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext& context) {

@@ -22,6 +22,8 @@ constexpr int64_t kPieceWork = 8192;
 constexpr double kTask = 30000;
 // An element that is fetched by itself, whether or not by a vector instruction.
 constexpr double kStridedWork = 4;
+// What a core keeps of a product's operands.
+constexpr int64_t kSecondCache = 1 << 20;
 // Elements along a side of a tile: of most types a few cache lines.
 constexpr int64_t kTile = 32;
 // Elements of a window that is worth a copy of the body for each.
@@ -266,7 +268,11 @@ class Scheduler {
     int64_t tasks = size(batch, 1) * blocks, enough = 16 * m_.threads;
     // A panel that fits in the first cache is used for several rows; a task has all panels of its rows.
     s_.row_blocks = s_.stage_rows ? 1 : static_cast<int>(std::clamp<int64_t>(tasks / enough, 1, 6));
-    tasks /= s_.row_blocks;
+    // One that comes from beyond the second cache is used for all rows that this has room for.
+    int64_t bytes = size_of(type_of(second).dtype), row_bytes = tile.rows * size(k, 512) * bytes;
+    if (!s_.stage_rows && size(k, 512) * size(n, 512) * bytes > kSecondCache)
+      s_.row_blocks = static_cast<int>(std::clamp<int64_t>(kSecondCache / row_bytes, s_.row_blocks, blocks));
+    tasks = (tasks + s_.row_blocks - 1) / s_.row_blocks;
     int64_t pieces = std::clamp<int64_t>((enough + tasks - 1) / std::max<int64_t>(tasks, 1), 1, panels);
     s_.panel_blocks = n.is_constant() ? static_cast<int>((panels + pieces - 1) / pieces) : 0;
     work_ = static_cast<double>(s_.row_blocks * tile.rows) * static_cast<double>(size(n, 512)) /

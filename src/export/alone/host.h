@@ -5,6 +5,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#include <sched.h>
 
 typedef void (*Kernel)(const uint64_t* slots, int64_t begin, int64_t end, void* scratch);
 
@@ -36,16 +37,49 @@ static alone_status begin_device(alone_context* c) {
     return FAIL(c, ALONE_CPU, "the program was exported for processors with %s", least > 1 ? "AVX-512" : "AVX2");
   return ALONE_OK;
 }
-static void end_device(alone_context* c) { (void)c; }
-
 static alone_status enter(alone_context* c) { return (void)c, ALONE_OK; }
 static alone_status leave(alone_context* c) { return (void)c, ALONE_OK; }
+
+/* What is made of the weights once: a byte for each variant, which says whether it is made, then the variants' own. All contexts share it, and its pages are
+   there when they are written. */
+static struct {
+  char* memory;
+  int64_t users; /* contexts that are open */
+  char busy;
+} prepared;
+
+static void hold_prepared(void) {
+  while (__atomic_test_and_set(&prepared.busy, __ATOMIC_ACQUIRE)) sched_yield();
+}
+static void leave_prepared(void) { __atomic_clear(&prepared.busy, __ATOMIC_RELEASE); }
+
+static alone_status take_prepared(alone_context* c) {
+  size_t bytes = (size_t)alone_plan[kPreparedBytes];
+  if (!bytes) return ALONE_OK;
+  hold_prepared();
+  if (!prepared.users) {
+    void* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    prepared.memory = memory == MAP_FAILED ? NULL : memory;
+  }
+  c->prepared = prepared.memory;
+  prepared.users += c->prepared != NULL;
+  leave_prepared();
+  return c->prepared ? ALONE_OK : FAIL(c, ALONE_MEMORY, "there is no memory for %zu bytes made of the weights", bytes);
+}
+
+static void end_device(alone_context* c) {
+  if (!c->prepared) return;
+  hold_prepared();
+  if (--prepared.users == 0) munmap(prepared.memory, (size_t)alone_plan[kPreparedBytes]);
+  leave_prepared();
+  c->prepared = NULL;
+}
 
 /* Where runs read the weights that lie at this address. */
 static alone_status place_weights(alone_context* c, const void* weights, size_t bytes) {
   (void)bytes;
   c->weights = weights;
-  return ALONE_OK;
+  return take_prepared(c);
 }
 
 /* ---- Memory. */
@@ -109,6 +143,18 @@ static void launch(const Work* w, int64_t place, int64_t count, int64_t grain) {
   } else {
     task(&l, 0);
   }
+}
+
+/* {words of the steps, 0, variant}: by the first run of this variant in any context. */
+static alone_status run_once(const Work* w, Words at, Words steps, Words end) {
+  char* made = (char*)w->context->prepared + at[2];
+  if (__atomic_load_n(made, __ATOMIC_ACQUIRE)) return ALONE_OK;
+  alone_status status = ALONE_OK;
+  hold_prepared();
+  if (!*made) status = run_steps(w, steps, end);
+  if (!status) __atomic_store_n(made, 1, __ATOMIC_RELEASE);
+  leave_prepared();
+  return status;
 }
 
 /* Whether what the byte says is true; else `message` becomes the run's. */

@@ -36,6 +36,7 @@ typedef void (*alone_parallel)(void* pool, int32_t tasks, void (*task)(void* con
 typedef struct alone_context {
   const void* weights; /* set by alone_open */
   void* mapped;        /* so too: what alone_close unmaps */
+  void* prepared;      /* so too: what the first run makes of the weights, for all contexts */
 #ifdef ALONE_CUDA
   int32_t level; /* so too: 80 where the code is for compute capability 8.0 */
   void* device;  /* so too: modules and kernels of the GPU that was current in the thread, or of the first one */
@@ -53,8 +54,8 @@ typedef struct alone_context {
 } alone_context;
 
 /* Fills the context. `weights_file`: where they lie beside the program; it is mapped, and all of it is read once: other bytes than the export wrote are
-   an error. Null where they are inside. Never allocates but on a GPU: there it loads the driver
-   and the code, and uploads the weights. */
+   an error. Null where they are inside. What is made of weights once (packed ones) gets memory here
+   that all contexts share, and that the last alone_close gives back. On a GPU it loads the driver and the code, and uploads the weights. */
 alone_status alone_open(alone_context* context, const char* weights_file);
 /* The same for weights that are in memory already (the bytes of the file, aligned to 64), of which only the head is checked. */
 alone_status alone_open_memory(alone_context* context, const void* weights, size_t bytes);

@@ -249,6 +249,7 @@ alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* o
       case kFromWeights: w.buffers[b] = (char*)(uintptr_t)c->weights + place; break;
       case kFromState: w.buffers[b] = (char*)c->state + place; break;
       case kFromOutput: w.buffers[b] = out[place].data; break;
+      case kFromPrepared: w.buffers[b] = (char*)c->prepared + place; break;
       case kFromLoop: w.buffers[b] = NULL; break;
       default: w.buffers[b] = arena + place;
     }

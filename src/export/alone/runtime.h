@@ -12,6 +12,7 @@ enum {
   kWeightBytes, /* of the file or section, its head included; 0: there are none */
   kWeightId,    /* the hash of what is behind their head (weights.h), where it stands too */
   kStateBytes,  /* of what runs change */
+  kPreparedBytes, /* of what is made of weights once, for all variants */
   kSymbols,     /* the most that a variant has; so the following three */
   kValues,      /* instructions of a size */
   kSlots,       /* arguments of a kernel */
@@ -28,12 +29,12 @@ enum {
   kVariants, /* how many; then where each begins */
   kFirstVariant
 };
-enum { kPlanVersion = 6, kWeightHead = 64 };
+enum { kPlanVersion = 7, kWeightHead = 64 };
 
 /* A buffer of a variant; those from a loop are set by it. */
-enum { kFromInput, kFromWeights, kFromState, kFromOutput, kFromArena, kFromLoop };
+enum { kFromInput, kFromWeights, kFromState, kFromOutput, kFromPrepared, kFromArena, kFromLoop };
 /* A step of a variant. */
-enum { kKernel, kCheck, kLoop, kWhile, kBranch, kCall };
+enum { kKernel, kCheck, kOnce, kLoop, kWhile, kBranch, kCall };
 /* What is called (call.h), by the names that the compiler has. */
 #define ALONE_FUNCTIONS(F) \
   F(sort) F(fft) F(cholesky) F(lu) F(lu_permutation) F(triangular_solve) F(qr) F(geqrf) F(eigh) F(svd)

@@ -99,6 +99,8 @@ typedef struct {
   int32_t threads;
 } Work;
 
+static alone_status run_steps(const Work* w, Words at, Words end);
+
 #ifdef ALONE_CUDA
 #include "export/alone/cuda.h"
 #else
@@ -117,15 +119,14 @@ static Words run_kernel(const Work* w, Words at) {
   return at;
 }
 
-static alone_status run_steps(const Work* w, Words at, Words end);
-
 static void copy(const Work* w, void* to, const void* from, int64_t bytes) {
   if (bytes > 0) copy_inside(w->context, to, from, (size_t)bytes);
 }
 
-/* {words of the step, 0, how many steps, backwards?, states {operand, trace, bytes}, buffers that move {of the step, of the loop, one later?,
+/* {words of what all steps share, words of the step, how many steps, backwards?, states {operand, trace, bytes}, buffers that move {of the step, of the loop, one later?,
    bytes of an item}} */
-static alone_status run_loop(const Work* w, Words at, Words body, Words end) {
+static alone_status run_loop(const Work* w, Words at, Words shared, Words end) {
+  Words body = shared + at[0];
   at += 2;
   int64_t steps = size_at(&at, w->symbols, w->values), reverse = *at++;
   for (int64_t n = *at++; n > 0; --n) {
@@ -134,7 +135,7 @@ static alone_status run_loop(const Work* w, Words at, Words body, Words end) {
     int64_t bytes = size_at(&at, w->symbols, w->values);
     copy(w, to + (reverse ? steps * bytes : 0), from, bytes);
   }
-  alone_status status = ALONE_OK;
+  alone_status status = steps > 0 ? run_steps(w, shared, body) : ALONE_OK;
   for (int64_t k = 0; k < steps && !status; ++k) {
     Words move = at;
     int64_t t = reverse ? steps - 1 - k : k;
@@ -218,6 +219,7 @@ static alone_status run_steps(const Work* w, Words at, Words end) {
     Words head = at + 1, inside = head + *at, behind = inside + head[0] + head[1];
     at = behind;
     alone_status status = kind == kCall    ? run_call(w, head)
+                          : kind == kOnce  ? run_once(w, head, inside, behind)
                           : kind == kLoop  ? run_loop(w, head, inside, behind)
                           : kind == kWhile ? run_while(w, head, inside, behind)
                                            : run_branch(w, head, inside, behind);
