@@ -305,7 +305,10 @@ void add_spatial(Table& t, int n) {
       .composed(conv_transpose)
       .samples(
           {{sample({2, 4}, n, 3), sample({4, 3}, n, 3), floats(3), list({2}), list({1}), list({1})},
-           {sample({2, 4}, n, 3), sample({4, 1}, n, 2), ir::None{}, list({1}), list({0}), list({0}), 2, list({2})}});
+           {sample({2, 4}, n, 3), sample({4, 1}, n, 2), ir::None{}, list({1}), list({0}), list({0}), 2, list({2})},
+           {sample({2, 4}, n, 2), sample({4, 1}, n, n == 1 ? 17 : 4), floats(2), list({3}), list({1}), list({2}), 2,
+            list({2})},
+           {sample({1, 2}, n, n == 1 ? 30 : 3), sample({2, 3}, n, n == 1 ? 13 : 2), ir::None{}, list({3}), list({1})}});
 }
 
 // As PyTorch's kernels are named: graphs that were captured below its autograd contain them.

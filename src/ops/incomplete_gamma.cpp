@@ -167,6 +167,7 @@ void add(Table& t, const char* name) {
       .vjp(derivative<upper>())
       .samples({{ints(3, 5).in(1, 6), floats(5).in(0.5, 6)},
                 {ints(4).in(1, 9), floats(4).in(0.1, 20)},
+                {ints(4).in(11, 40), floats(4).in(5, 60)},
                 {ints(0), floats(0)}});
 }
 

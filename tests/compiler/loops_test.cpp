@@ -175,6 +175,19 @@ TEST(Rows, SoftmaxAndNorm) {
   EXPECT_EQ(r.kernels_after, 1);
 }
 
+// Values that are used twice, by what meets again, are computed where that is.
+TEST(Loops, LongChainsAreOneKernel) {
+  Report r = check({{DType::Float32, {7, 9}}}, [](const Values& v) {
+    Value y = v[0];
+    for (int i = 0; i < 40; ++i) {
+      Value s = prim::unary("sin", y);
+      y = y + s * s * 0.01;
+    }
+    return Values{y};
+  });
+  EXPECT_EQ(r.kernels_after, 1);
+}
+
 // Rows that others than their own elements' shape read: groups of channels, and columns laid out anew.
 TEST(Rows, ReadInAnotherShape) {
   auto groups = [](const Values& v) {

@@ -205,6 +205,22 @@ llvm::Value* Emitter::load_strided(llvm::Type* type, llvm::Value* at, int64_t st
   return out;
 }
 
+// Through a mask that the processor does not have for these elements, from where there are zeros if no lane is in `any`. Most vectors have
+// all lanes or none, and only those at a border are read element by element.
+llvm::Value* Emitter::load_at_border(llvm::Type* type, llvm::Value* at, llvm::Align align, llvm::Value* mask,
+                                     llvm::Value* any) {
+  llvm::Value* all = b_.CreateAndReduce(mask);
+  llvm::Value* whole = b_.CreateAlignedLoad(type, b_.CreateSelect(all, at, zeros()), align);
+  auto* before = b_.GetInsertBlock();
+  llvm::Value* some = nullptr;
+  emit_if(b_.CreateAnd(any, b_.CreateNot(all)),
+          [&] { some = b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type)); });
+  auto* x = b_.CreatePHI(type, 2);
+  x->addIncoming(whole, before);
+  x->addIncoming(some, llvm::cast<llvm::Instruction>(some)->getParent());
+  return x;
+}
+
 llvm::Value* Emitter::emit_load(const Node* n) {
   BufferRef p = place_of(n->arg<Value>(0));
   llvm::Type* scalar = memory_type(p.dtype);
@@ -245,6 +261,8 @@ llvm::Value* Emitter::emit_load(const Node* n) {
       x = load_shared(b_, *shared, lanes, scalar, at, align, mask);
     else if (few)
       x = load_strided(type, at, index.stride.constant(), align, mask);
+    else if (by_lane && !masks)
+      x = load_at_border(type, at, align, mask, condition);
     else
       x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, zero))
                : b_.CreateAlignedLoad(type, at, align);

@@ -286,9 +286,8 @@ void add_slice_and_pad(Table& t) {
                    &step = n.arg<std::vector<Expr>>(3);
         std::vector<Expr> high, interior;
         for (size_t d = 0; d < from.size(); ++d) {
-          // An empty slice has no last element, and pads by the whole size.
-          bool empty = size[d].is(0) || (!step[d].is(1) && same_size(size[d], 0));
-          Expr covered = empty ? Expr(0) : (size[d] - 1) * step[d] + 1;
+          // As prim::pad says it, so that the sizes are the same expressions.
+          Expr gaps = step[d] - 1, covered = gaps.is(0) ? size[d] : ir::max(size[d] + (size[d] - 1) * gaps, 0);
           high.push_back(from[d] - start[d] - covered);
           interior.push_back(step[d] - 1);
         }
