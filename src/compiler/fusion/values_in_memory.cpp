@@ -84,8 +84,7 @@ class Chooser {
       if (p == Prim::Input || is_leaf(p)) continue;
       // Of few tensors more is computed again than of many, which would all be read again.
       bool few = tensors_[n->id].size() <= kFewTensors;
-      if (users_[n->id] > 1 && cost > (few ? recompute_ : std::min(recompute_, kCheap)))
-        materialise_source(n);
+      if (users_[n->id] > 1 && cost > (few ? recompute_ : std::min(recompute_, kCheap))) materialise_source(n);
       if (leaves > static_cast<int>(kMaxBuffers) / 2 || nodes > kMostNodes) memory_[n->id] = true;
       repeated_operands(n);
     }
@@ -138,10 +137,10 @@ class Chooser {
     if (!ir::is_input(v)) memory_[v.node->id] = true;
   }
 
-  // Of a view, what it looks at: that serves other views, too.
+  // Of a view, what it looks at: that serves other views, too; of what widens, the narrow value.
   void materialise_source(const Node* n) {
     Value v = const_cast<Node*>(n)->out();
-    while (is_view(prim_of(v)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
+    while ((is_view(prim_of(v)) || widens(v.node)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
     materialise(v);
     if (v.node == n) return;
     cost_[n->id] = leaves_[n->id] = 1;
