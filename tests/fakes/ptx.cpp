@@ -230,6 +230,13 @@ const std::map<std::string, Does, std::less<>>& instructions() {
            }
          });
        }},
+      {"st.shared.b32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           uint32_t v = u(m.get(i.operands[1], l));
+           std::memcpy(m.shared_at(m.get(i.operands[0], l), 4), &v, 4);
+         });
+       }},
       {"ldmatrix.sync.aligned.m8n8.x4.shared.b16", load_matrices<false>},
       {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", load_matrices<true>},
       {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", multiply<Half>},
@@ -480,9 +487,9 @@ class Warp {
 
 std::shared_ptr<const Program> parse_ptx(const std::string& text) { return Parser().parse(text); }
 
-void run(const Program& program, unsigned blocks, unsigned threads, void* const* parameters) {
+void run(const Program& program, unsigned blocks, unsigned threads, size_t given, void* const* parameters) {
   for (unsigned b = 0; b < blocks; ++b) {
-    std::vector<std::byte> shared(program.shared, std::byte{0xff});  // NaN, until something is there
+    std::vector<std::byte> shared(program.shared + given, std::byte{0xff});  // NaN, until something is there
     std::vector<Warp> warps;
     for (unsigned t = 0; t < threads; t += kLanes)
       warps.emplace_back(program, Machine{nullptr, &shared, b, t, parameters});
