@@ -203,9 +203,10 @@ TEST(MathOnAGpu, OneAndErf) {
   in[2] = NAN;
   in[3] = -1e30f;
   std::vector<float> out = on_gpu(graph, {in, in}, {}, 1);
-  EXPECT_TRUE(std::isnan(out[2]));
-  for (int k = 0; k < kCount; ++k)
-    if (k != 2) ASSERT_NEAR(out[k], std::erfc(-double{in[k]}), 5e-7) << in[k];
+  for (int k = 0; k < kCount; ++k) {
+    double want = std::erfc(-double{in[k]});
+    ASSERT_TRUE(std::isnan(want) ? std::isnan(out[k]) : std::fabs(out[k] - want) <= 5e-7) << in[k] << ": " << out[k];
+  }
 }
 
 struct BinaryCase {
