@@ -219,9 +219,9 @@ std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, 
   Value y = (x - by_channel(m, x)) * rstd;
   std::vector<Value> out = {no_result(own), no_result(parameters), no_result(parameters)};
   if (mask[0]) {
-    Value h = weight ? g * by_channel(weight, x) : g;
-    if (training) h = h - mean(h, dims, true) - y * mean(h * y, dims, true);
-    out[0] = convert(h * rstd, own);
+    // The sums are those of the other gradients.
+    Value h = training ? g - mean(g, dims, true) - y * mean(g * y, dims, true) : g;
+    out[0] = convert(h * (weight ? rstd * by_channel(weight, x) : rstd), own);
   }
   if (mask[1]) out[1] = convert(sum(g * y, dims), parameters);
   if (mask[2]) out[2] = convert(sum(g, dims), parameters);

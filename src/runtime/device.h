@@ -51,7 +51,7 @@ struct Launch {
   int64_t count = 0;         // iterations of the parallel loops, or blocks
   int64_t threads = 1;       // of a block
   int64_t grain = 1;         // iterations that a thread of the host takes at a time
-  size_t scratch_bytes = 0;  // of each thread of the host
+  size_t scratch_bytes = 0;  // of each thread of the host; of a GPU's block, shared memory beside its own
   int64_t calls = 1;         // that touch nothing of each other's; a GPU's kernel is made for so many
 };
 

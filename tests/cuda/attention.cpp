@@ -96,6 +96,16 @@ TEST(Attention, Kernels) {
       for (int64_t features : {8, 40, 128}) check({kBFloat16, queries, keys, features, causal});
 }
 
+// Backward in one launch, of heads that a block has whole.
+TEST(Attention, WholeHeads) {
+  for (DType dtype : {kBFloat16, kFloat16})
+    for (auto [queries, keys] : {std::pair<int64_t, int64_t>{208, 105}, {105, 208}, {130, 192}}) {
+      int before = launches();
+      check({dtype, queries, keys, 64, false});
+      EXPECT_EQ(launches() - before, 2);
+    }
+}
+
 // Rows that begin anywhere, features of any number.
 TEST(Attention, AnyLayout) {
   for (auto [features, start] : {std::pair<int64_t, int64_t>{64, 1}, {1, 0}, {2, 0}, {37, 0}, {100, 3}, {128, 1}})
@@ -211,6 +221,9 @@ TEST(Attention, OtherCallsAreComposed) {
 TEST(Attention, Assembles) {
   if (!test::have_ptxas()) GTEST_SKIP() << "there is no ptxas";
   using runtime::cuda::AttentionPass;
+  for (const char* target : {"sm_80", "sm_90a"})
+    EXPECT_TRUE(test::assembles(runtime::cuda::attention_kernel(AttentionPass::OfHead, {kBFloat16, 64, false}).text,
+                                str("-arch=", target)));
   for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::ByQuery, AttentionPass::ByKey})
     for (int64_t features : {40, 64, 128})
       for (const char* target : {"sm_80", "sm_90a"})

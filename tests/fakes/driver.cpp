@@ -157,7 +157,7 @@ BRASA_FAKE int cuDeviceGetName(char* name, int size, int) {
 }
 BRASA_FAKE int cuDeviceGetAttribute(int* value, int attribute, int) {
   // By the driver's numbers; where nothing is said, as many as there are processors.
-  static const std::map<int, int> values = {{75, 9}, {76, 0}, {10, 32}, {1, 1024}, {39, 2048}, {18, 0}};
+  static const std::map<int, int> values = {{75, 9}, {76, 0}, {10, 32}, {1, 1024}, {39, 2048}, {18, 0}, {97, 232448}};
   auto it = values.find(attribute);
   *value = it == values.end() ? 132 : it->second;
   return 0;
@@ -309,8 +309,12 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
   *function = f;
   return 0;
 }
+BRASA_FAKE int cuFuncSetAttribute(Function*, int, int) {
+  BRASA_NOTE;
+  return 0;
+}
 BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, unsigned threads, unsigned, unsigned,
-                              unsigned, Stream* stream, void** parameters, void**) {
+                              unsigned shared, Stream* stream, void** parameters, void**) {
   BRASA_NOTE;
   log_of_calls.note(("launch on stream " + std::to_string(stream_of(stream).number)).c_str());
   if (blocks == 0 || threads == 0 || threads > 1024) return kInvalidValue;
@@ -321,7 +325,7 @@ BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, 
   Node node{[=](void** slots) {
               if (!f->program) return;
               log_of_calls.note("tensor cores");
-              brasa::fakes::run(*f->program, blocks, threads, slots);
+              brasa::fakes::run(*f->program, blocks, threads, shared, slots);
             },
             {}};
   for (size_t i = 0; f->program && i < f->parameters; ++i)

@@ -196,10 +196,26 @@ void store(Machine& m, const Instruction& i, uint32_t lanes) {
   });
 }
 
+template <int count>
+void store_shared(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) {
+    std::byte* to = m.shared_at(m.get(i.operands[0], l), 4 * count);
+    for (int k = 0; k < count; ++k) {
+      uint32_t v = u(count == 1 ? m.get(i.operands[1], l) : (*m.registers)[i.operands[1].list[k]][l]);
+      std::memcpy(to + 4 * k, &v, 4);
+    }
+  });
+}
+
 const std::map<std::string, Does, std::less<>>& instructions() {
   using M = Machine&;
   using I = const Instruction&;
   using L = uint32_t;
+  auto choose = [](M m, I i, L lanes) {
+    each(lanes,
+         [&](int l) { m.set(i.operands[0], l, uint64_t{u(m.get(i.operands[m.get(i.operands[3], l) ? 1 : 2], l))}); });
+  };
+  auto word = [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); };
   static const std::map<std::string, Does, std::less<>> all = {
       {"bar.sync", [](M, I, L) {}},
       {"cp.async.commit_group", [](M, I, L) {}},
@@ -220,16 +236,8 @@ const std::map<std::string, Does, std::less<>>& instructions() {
            for (int k = 0; k < 2; ++k) (*m.registers)[i.operands[0].list[k]][l] = both[k];
          });
        }},
-      {"st.shared.v4.b32",
-       [](M m, I i, L lanes) {
-         each(lanes, [&](int l) {
-           std::byte* to = m.shared_at(m.get(i.operands[0], l), 16);
-           for (int k = 0; k < 4; ++k) {
-             uint32_t v = u((*m.registers)[i.operands[1].list[k]][l]);
-             std::memcpy(to + 4 * k, &v, 4);
-           }
-         });
-       }},
+      {"st.shared.b32", store_shared<1>},
+      {"st.shared.v4.b32", store_shared<4>},
       {"ldmatrix.sync.aligned.m8n8.x4.shared.b16", load_matrices<false>},
       {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", load_matrices<true>},
       {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", multiply<Half>},
@@ -240,8 +248,8 @@ const std::map<std::string, Does, std::less<>>& instructions() {
          auto from = (*m.registers)[i.operands[1].reg];
          for (int l = 0; l < kLanes; ++l) m.set(i.operands[0], l, from[l ^ static_cast<int>(i.operands[2].value)]);
        }},
-      {"mov.u32", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); }},
-      {"mov.f32", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); }},
+      {"mov.u32", word},
+      {"mov.f32", word},
       {"mov.b16", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return v & 0xffff; }); }},
       {"mov.b32",
        [](M m, I i, L lanes) {
@@ -258,8 +266,8 @@ const std::map<std::string, Does, std::less<>>& instructions() {
          });
        }},
       {"not.pred", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{!v}; }); }},
-      {"cvt.u32.u64", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); }},
-      {"cvt.u64.u32", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); }},
+      {"cvt.u32.u64", word},
+      {"cvt.u64.u32", word},
       {"cvt.rn.f16x2.f32", round_two<Half>},
       {"cvt.rn.bf16x2.f32", round_two<BFloat16>},
       {"add.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a + b)}; }); }},
@@ -271,13 +279,12 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"shr.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a) >> b}; }); }},
       {"shl.b32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a << b)}; }); }},
       {"min.u32",
-       [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{std::min(u(a), u(b))}; }); }},
+       [](M m, I i, L l) { binary(m, i, l, [](auto a, auto b) { return uint64_t{std::min(u(a), u(b))}; }); }},
       {"max.u32",
-       [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{std::max(u(a), u(b))}; }); }},
+       [](M m, I i, L l) { binary(m, i, l, [](auto a, auto b) { return uint64_t{std::max(u(a), u(b))}; }); }},
       {"add.s64", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return a + b; }); }},
       {"mul.lo.s64", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return a * b; }); }},
-      {"mul.wide.u32",
-       [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a)} * u(b); }); }},
+      {"mul.wide.u32", [](M m, I i, L l) { binary(m, i, l, [](auto a, auto b) { return uint64_t{u(a)} * u(b); }); }},
       {"mad.lo.u32",
        [](M m, I i, L lanes) {
          each(lanes, [&](int l) {
@@ -298,16 +305,8 @@ const std::map<std::string, Does, std::less<>>& instructions() {
                  uint64_t{u(m.get(i.operands[1], l))} * u(m.get(i.operands[2], l)) + m.get(i.operands[3], l));
          });
        }},
-      {"selp.b32",
-       [](M m, I i, L lanes) {
-         each(lanes, [&](int l) {
-           m.set(i.operands[0], l, uint64_t{u(m.get(i.operands[m.get(i.operands[3], l) ? 1 : 2], l))});
-         });
-       }},
-      {"selp.f32",
-       [](M m, I i, L lanes) {
-         each(lanes, [&](int l) { m.set(i.operands[0], l, m.f(i.operands[m.get(i.operands[3], l) ? 1 : 2], l)); });
-       }},
+      {"selp.b32", choose},
+      {"selp.f32", choose},
       {"setp.lt.u32", [](M m, I i, L l) { compare(m, i, l, std::less<uint32_t>()); }},
       {"setp.le.u32", [](M m, I i, L l) { compare(m, i, l, std::less_equal<uint32_t>()); }},
       {"setp.ge.u32", [](M m, I i, L l) { compare(m, i, l, std::greater_equal<uint32_t>()); }},
@@ -480,9 +479,9 @@ class Warp {
 
 std::shared_ptr<const Program> parse_ptx(const std::string& text) { return Parser().parse(text); }
 
-void run(const Program& program, unsigned blocks, unsigned threads, void* const* parameters) {
+void run(const Program& program, unsigned blocks, unsigned threads, size_t given, void* const* parameters) {
   for (unsigned b = 0; b < blocks; ++b) {
-    std::vector<std::byte> shared(program.shared, std::byte{0xff});  // NaN, until something is there
+    std::vector<std::byte> shared(program.shared + given, std::byte{0xff});  // NaN, until something is there
     std::vector<Warp> warps;
     for (unsigned t = 0; t < threads; t += kLanes)
       warps.emplace_back(program, Machine{nullptr, &shared, b, t, parameters});

@@ -10,7 +10,7 @@ namespace brasa::fakes {
 
 class Program;
 std::shared_ptr<const Program> parse_ptx(const std::string& text);
-/// `parameters`: 8 bytes each. std::runtime_error for what a GPU would not do: an unknown instruction, shared memory that is not there.
-void run(const Program& program, unsigned blocks, unsigned threads, void* const* parameters);
+/// `shared`: bytes that a block has beside what the text says. `parameters`: 8 bytes each. std::runtime_error for what a GPU would not do: an unknown instruction, shared memory that is not there.
+void run(const Program& program, unsigned blocks, unsigned threads, size_t shared, void* const* parameters);
 
 }  // namespace brasa::fakes

@@ -161,6 +161,23 @@ GpuCase columns() {
   return c;
 }
 
+// Sums of four columns each, of 16 threads: 8 of them are in one warp.
+GpuCase narrow_columns() {
+  GpuCase c;
+  c.graph->name = "narrow_columns";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::Float32, 64 * 12), out = b.buffer(DType::Float32, 12);
+  Expr block = b.loop("block", 3), column = b.loop("thread", 4, 2), step = b.loop("serial", 4);
+  Expr row = b.loop("thread", 16);
+  Value sum = b.reduce(b.load(x, (step * 16 + row) * 12 + block * 4 + column), {step, row}, "add");
+  b.store(out, block * 4 + column, sum);
+  c.buffers = {ramp(64 * 12, 0.01), std::vector<float>(12)};
+  c.result = 1;
+  c.want.resize(12);
+  for (int j = 0; j < 64 * 12; ++j) c.want[j % 12] += c.buffers[0][j];
+  return c;
+}
+
 // Rows of 8 with one of zeros before them: neighbours that are read where a condition holds.
 GpuCase conditional() {
   GpuCase c;
@@ -197,9 +214,11 @@ GpuCase calls() {
 }
 
 const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {
-    {"pointwise", pointwise}, {"softmax", softmax},      {"transpose", transpose},
-    {"matmul", matmul},       {"rare", rare_and_atomic}, {"neighbours", neighbours},
-    {"columns", columns},     {"calls", calls},          {"conditional", conditional}};
+    {"pointwise", pointwise},  {"softmax", softmax},
+    {"transpose", transpose},  {"matmul", matmul},
+    {"rare", rare_and_atomic}, {"neighbours", neighbours},
+    {"columns", columns},      {"narrow columns", narrow_columns},
+    {"calls", calls},          {"conditional", conditional}};
 
 runtime::KernelImage compiled(const GpuCase& c, const std::string& target) { return image_of(*c.graph, target); }
 
@@ -249,6 +268,46 @@ TEST(Nvptx, FunctionsByInstructions) {
     EXPECT_NE(ptx.find(instruction), std::string::npos) << ptx;
     for (const char* slow : {"div.rn", "sqrt.rn", "cvt.r"}) EXPECT_EQ(ptx.find(slow), std::string::npos) << ptx;
   }
+}
+
+// 1 + erf x, a GELU's factor, is one power of 2 and one polynomial.
+TEST(Nvptx, OneAndErf) {
+  auto multiplications = [](bool beside_one) {
+    ir::Graph graph(ir::Level::Loops);
+    graph.name = "function";
+    LoopBuilder b(graph);
+    Value x = b.buffer(DType::Float32, 128), out = b.buffer(DType::Float32, 128);
+    Expr i = b.loop("thread", 128);
+    Value v = b.op("erf", {b.load(x, i)});
+    b.store(out, i, beside_one ? b.op("add", {b.constant(1.0, DType::Float32), v}) : v);
+    runtime::KernelImage image = image_of(graph, "nvptx+sm_90");
+    std::string ptx(image.code.begin(), image.code.end());
+    int count = 0;
+    for (size_t at = 0; (at = ptx.find("fma.rn", at)) != ptx.npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_LT(multiplications(true), 9);
+  EXPECT_GT(multiplications(false), 9);
+}
+
+// What a loop writes in between does not part what it reads.
+TEST(Nvptx, NeighboursBesideSumsAreOneAccess) {
+  GpuCase c;
+  c.graph->name = "sums";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::BFloat16, 4096), out = b.buffer(DType::Float32, 4096);
+  Value sums = b.buffer(DType::Float32, 512), squares = b.buffer(DType::Float32, 512);
+  Expr thread = b.loop("thread", 128), lane = b.loop("unroll", 4, 4), row = b.loop("serial", 8);
+  Expr column = thread * 4 + lane, i = row * 512 + column;
+  Value v = b.convert(b.load(x, i), DType::Float32);
+  b.store(sums, column, b.reduce(v, {row}, "add"));
+  Value square = b.op("mul", {v, v});
+  b.store(out, i, square);
+  b.store(squares, column, b.reduce(square, {row}, "add"));
+  runtime::KernelImage image = compiled(c, "nvptx+sm_90");
+  std::string ptx(image.code.begin(), image.code.end());
+  EXPECT_EQ(ptx.find("ld.global.u16"), std::string::npos) << ptx;
+  EXPECT_NE(ptx.find("st.global.v4.f32"), std::string::npos) << ptx;
 }
 
 TEST(Nvptx, CallsOfALaunchReadTheirParametersWhereTheyAre) {

@@ -186,6 +186,29 @@ TEST(MathOnAGpu, Functions) {
   }
 }
 
+// The sum of 1 and erf x is computed as erfc(-x) where that is small.
+TEST(MathOnAGpu, OneAndErf) {
+  if (device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
+  ir::Graph graph(ir::Level::Loops);
+  graph.name = "function";
+  LoopBuilder b(graph);
+  constexpr int kCount = 8192;
+  Value x = b.buffer(DType::Float32, kCount), y = b.buffer(DType::Float32, kCount);
+  Expr block = b.loop("block", kCount / 128), thread = b.loop("thread", 128), i = block * 128 + thread;
+  b.store(y, i, b.op("add", {b.op("erf", {b.load(x, i)}), b.constant(1.0, DType::Float32)}));
+  std::vector<float> in(kCount);
+  for (int k = 0; k < kCount; ++k) in[k] = static_cast<float>(k - kCount / 2) / 512;
+  in[0] = -INFINITY;
+  in[1] = INFINITY;
+  in[2] = NAN;
+  in[3] = -1e30f;
+  std::vector<float> out = on_gpu(graph, {in, in}, {}, 1);
+  for (int k = 0; k < kCount; ++k) {
+    double want = std::erfc(-double{in[k]});
+    ASSERT_TRUE(std::isnan(want) ? std::isnan(out[k]) : std::fabs(out[k] - want) <= 5e-7) << in[k] << ": " << out[k];
+  }
+}
+
 struct BinaryCase {
   const char* name;
   Wide (*reference)(Wide, Wide);

@@ -1,5 +1,6 @@
 #include "compiler/loops/math.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <span>
@@ -9,6 +10,7 @@
 #include "compiler/loops/math_builder.h"
 #include "compiler/loops/ops.h"
 #include "ir/copy.h"
+#include "ops/table.h"
 
 namespace brasa::compiler {
 
@@ -70,6 +72,28 @@ std::set<MathFunction> often(const ir::Graph& graph) {
   return out;
 }
 
+// A sum of 1 and erf x: x; else null.
+ir::Value beside_one(const ir::Node* n) {
+  if (scalar_op_of(n->op) != ScalarOp::Add || n->types[0].dtype != DType::Float32) return {};
+  for (size_t i : {0, 1}) {
+    const ir::Node *a = n->arg<ir::Value>(i).node, *b = n->arg<ir::Value>(1 - i).node;
+    const auto* one = ops::kind_of(*b) == ops::Kind::Full ? b->args[0].get_if<double>() : nullptr;
+    if (one && *one == 1 && scalar_op_of(a->op) == ScalarOp::Erf) return a->arg<ir::Value>(0);
+  }
+  return {};
+}
+
+// Those that are nowhere but in such sums, which is how a GELU has them.
+std::set<const ir::Node*> only_beside_one(const ir::Graph& graph) {
+  std::set<const ir::Node*> found, others;
+  for (const ir::Node* n : graph.nodes()) {
+    if (scalar_op_of(n->op) == ScalarOp::Erf) found.insert(n);
+    if (!beside_one(n)) n->for_each_input([&](ir::Value v) { others.insert(v.node); });
+  }
+  std::erase_if(found, [&](const ir::Node* n) { return others.count(n) > 0; });
+  return found;
+}
+
 }  // namespace
 
 bool is_function(MathFunction f) { return unary_function(f.op) || binary_function(f.op, f.dtype); }
@@ -85,6 +109,7 @@ bool computes_in_double(ScalarOp op) {
 }
 
 ExpandedMath expand_math(const ir::Graph& graph, bool gpu) {
+  std::set<const ir::Node*> in_sums = gpu ? only_beside_one(graph) : std::set<const ir::Node*>();
   std::set<MathFunction> kept = gpu ? std::set<MathFunction>() : often(graph);
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(graph.level());
@@ -96,8 +121,14 @@ ExpandedMath expand_math(const ir::Graph& graph, bool gpu) {
   ir::ValueMap map;
   std::unordered_set<const ir::Node*> rounded = compared(graph);
   for (ir::Node* n : graph.nodes()) {
+    if (in_sums.count(n)) continue;
+    ir::Value beside = gpu ? beside_one(n) : ir::Value();
+    bool sum = beside && std::any_of(n->args.begin(), n->args.end(),
+                                     [&](const ir::Arg& a) { return in_sums.count(a.get<ir::Value>().node) > 0; });
     if (int i = graph.input_index(n->out()); i >= 0) {
       map.set(n->out(), out.add_input(n->types[0], graph.inputs()[i].name));
+    } else if (sum) {
+      map.set(n->out(), math::one_plus_erf({map(beside)}).v);
     } else if (ScalarOp op = scalar_op_of(n->op); expands(n, op)) {
       DType t = operand_dtype(n), wide = wide_dtype(t);
       MathFunction f = function_of(n, op);

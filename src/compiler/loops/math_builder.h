@@ -118,6 +118,8 @@ X nan(X like);
 BRASA_MATH_FUNCTIONS(BRASA_MATH_FUNCTION)
 BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_FUNCTION)
 #undef BRASA_MATH_FUNCTION
+/// 1 + erf x in float32, on a GPU: 1 or less as erfc(-x).
+X one_plus_erf(X x);
 X pow(X x, X y);
 X atan2(X y, X x);
 // math_integer.cpp.

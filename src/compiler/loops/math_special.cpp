@@ -52,6 +52,11 @@ X erf(X x) {
   return flip_sign(select(a < 0.92, small, large), sign_bits(x));
 }
 
+X one_plus_erf(X x) {
+  X a = abs(x), rest = op(ScalarOp::Exp2, a * polynomial(a, kErfcLog2));
+  return select(x < 0.0, rest, 2 - rest);
+}
+
 X erfc(X x) {
   X r = erfc_positive(abs(x));
   // Between, 1 - erf(x) is as good, and exact around 0.

@@ -195,16 +195,20 @@ class Order {
     return ordered(made(n, args), order);
   }
 
-  // With more dimensions behind.
+  // With more dimensions: the last ones stand behind in memory, too, and another one behind that which it follows.
   std::vector<Value> broadcast(const Node* n, const ir::Args& args) {
     const Seen* s = seen(args[0]);
-    Dims dims = int_args(n, 2);
-    if (!s || dims != counted(0, dims.size())) return {};
-    const Shape& shape = n->types[0].shape;
-    Dims order = with_more(s->order, shape.size());
-    return ordered(prim::broadcast(s->of, picked(args[1].get<Shape>(), inverse(order)), dims), order);
+    Dims dims = int_args(n, 2), in_memory, places;
+    if (!s || dims[0] != 0) return {};
+    for (int64_t d : inverse(s->order)) {
+      places.push_back(static_cast<int64_t>(in_memory.size()));
+      int64_t next = d + 1 < std::ssize(dims) ? dims[d + 1] : dims[d] + 1;
+      for (int64_t at = dims[d]; at < next; ++at) in_memory.push_back(at);
+    }
+    in_memory = with_more(in_memory, n->types[0].shape.size());
+    return ordered(prim::broadcast(s->of, picked(args[1].get<Shape>(), in_memory), places), inverse(in_memory));
   }
-  // Of dimensions that stand behind in either order.
+  // Of dimensions that stand behind in either order, or of neighbours that are neighbours in memory.
   std::vector<Value> reshape(const Node*, const ir::Args& args) {
     const Seen* s = seen(args[0]);
     if (!s) return {};
@@ -212,9 +216,24 @@ class Order {
     size_t moved = s->order.size();
     while (moved > 0 && s->order[moved - 1] == static_cast<int64_t>(moved) - 1) --moved;
     if (moved > to.size() || !std::equal(from.begin(), from.begin() + static_cast<int64_t>(moved), to.begin()))
-      return {};
+      return merged(*s, from, to);
     Dims order = with_more({s->order.begin(), s->order.begin() + static_cast<int64_t>(moved)}, to.size());
     return ordered(prim::reshape(s->of, picked(to, inverse(order))), order);
+  }
+  // Where each dimension of the result is one, or is made of several.
+  std::vector<Value> merged(const Seen& s, const Shape& from, const Shape& to) {
+    Dims first;
+    size_t next = 0;
+    for (Expr size : to) {
+      if (next == from.size()) return {};
+      first.push_back(s.order[next]);
+      for (Expr all = from[next++]; !(all == size); all = all * from[next++])
+        if (next == from.size() || s.order[next] != s.order[next - 1] + 1) return {};
+    }
+    if (next != from.size()) return {};
+    Dims in_memory = counted(0, to.size());
+    std::sort(in_memory.begin(), in_memory.end(), [&](int64_t a, int64_t b) { return first[a] < first[b]; });
+    return ordered(prim::reshape(s.of, picked(to, in_memory)), inverse(in_memory));
   }
   // An element for each, at a place that differs along some dimensions: the result has the operand's dimensions.
   std::vector<Value> gather(const Node* n, ir::Args& args) {

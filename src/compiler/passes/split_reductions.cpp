@@ -31,8 +31,8 @@ struct Enough {
 };
 Enough enough_for(const Machine& m) {
   if (!m.gpu) return {4 * m.threads, 4 * m.threads, 64};
-  // Two blocks a processor; of columns twice so many threads as there is room for, each 4 of them, which 4 threads share.
-  return {2 * m.processors, 16 * m.processors, 256};
+  // Two blocks a processor; of columns four, and more where that gives parts of one length.
+  return {2 * m.processors, 4 * m.processors, 256};
 }
 
 // Of unknown sizes: what is long, and in how many parts it is summed up; in more where there are few columns, so that each part of one

@@ -16,8 +16,7 @@ llvm::Value* Emitter::brain_to_float(llvm::Value* bits) {
 
 // Rounds to nearest even; a NaN stays one even if its set bits are all in the lower half.
 llvm::Value* Emitter::float_to_brain(llvm::Value* x) {
-  if (target_.native_brain)
-    return b_.CreateBitCast(quick(llvm::Intrinsic::nvvm_f2bf16_rn, x), b_.getInt16Ty());
+  if (target_.native_brain) return b_.CreateBitCast(quick(llvm::Intrinsic::nvvm_f2bf16_rn, x), b_.getInt16Ty());
   if (llvm::Value* narrow = vector_to_brain(x)) return narrow;
   llvm::Type* i32 = like(b_.getInt32Ty(), x);
   llvm::Value* bits = b_.CreateBitCast(x, i32);

@@ -95,14 +95,13 @@ bool Emitter::plain_store(const Node* n) const {
 
 // All that is read and computed comes before the first write, so that accesses of neighbours can become one; writes under one
 // condition share its branch.
-void Emitter::emit_stores(std::span<const Item> stores) {
+void Emitter::emit_stores(std::span<const Node* const> stores) {
   struct Write {
     llvm::Value *mask, *value, *at;
     llvm::Align align;
   };
   std::vector<Write> writes;
-  for (const Item& item : stores) {
-    const Node* n = item.node;
+  for (const Node* n : stores) {
     for_combinations(analysis_.inside(n), false, [&] {
       BufferRef p = place_of(n->arg<ir::Value>(0));
       ir::Expr index = at_copy(n->arg<ir::Expr>(1));
@@ -223,7 +222,7 @@ Emitter::Values Emitter::read_shared(const Node* n, const Values& arrays, llvm::
   return out;
 }
 
-// Combines over the closed thread loops, of threads that are not neighbours: all others are.
+// Combines over the closed thread loops, of threads that are not neighbours: all others are. Those of a warp exchange their values first.
 std::vector<Emitter::Values> Emitter::reduce_far_threads(const Node* n, std::vector<Values> all) {
   Ranges closed = analysis_.closed(n) & analysis_.kind(ForKind::Thread);
   int64_t near = 1, far = 1;
@@ -234,9 +233,22 @@ std::vector<Emitter::Values> Emitter::reduce_far_threads(const Node* n, std::vec
   }
   const std::string& combiner = n->arg<std::string>(2);
   DType t = n->types[0].dtype;
-  std::vector<Values> arrays = through_shared(
-      n, layout_.threads, all.size(), [&](const Values& to, size_t v) { write_shared(n, to, thread_, all[v]); });
+  constexpr int64_t kWarp = 32;
+  int64_t together = kWarp % near == 0 && near * far % kWarp == 0 ? kWarp / near : 1;
+  for (Values& now : all)
+    for (int64_t d = near * together / 2; d >= near; d /= 2)
+      now = combine(combiner, now, shuffle(now, static_cast<int>(d)), t);
+  far /= together;
+  if (far == 1) return all;
   llvm::Value* first = b_.CreateURem(thread_, i64(near));
+  llvm::Value* row = b_.CreateUDiv(thread_, i64(near * together));
+  llvm::Value* slot = b_.CreateAdd(b_.CreateMul(row, i64(near)), first);
+  llvm::Value* writes = b_.CreateICmpEQ(b_.CreateURem(b_.CreateUDiv(thread_, i64(near)), i64(together)), i64(0));
+  std::vector<Values> arrays =
+      through_shared(n, layout_.threads / together, all.size(), [&](const Values& to, size_t v) {
+        auto write = [&] { write_shared(n, to, slot, all[v]); };
+        together > 1 ? emit_if(writes, write) : write();
+      });
   for (size_t v = 0; v < all.size(); ++v) {
     std::vector<Values> list;
     for (int64_t i = 0; i < far; ++i) list.push_back(read_shared(n, arrays[v], b_.CreateAdd(first, i64(i * near))));

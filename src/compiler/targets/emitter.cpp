@@ -153,7 +153,7 @@ void Emitter::emit_block(const Block& block) {
 }
 
 // Neighbours that are repeated for the same combinations are emitted combination by combination, so that what they share
-// stays in registers.
+// stays in registers. On a GPU what they write is written behind all that they read.
 void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
   auto repeats = [&](const Node* n) { return analysis_.inside(n) & analysis_.kind(ForKind::Unroll); };
   auto read_later = [&](const Node* store) {
@@ -181,19 +181,18 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
       begin = stop;
       continue;
     }
-    if (target_.gpu && groups(first) && plain_store(first)) {
-      while (stop < end && groups(block[stop].node) && plain_store(block[stop].node)) ++stop;
-      emit_stores(std::span(block).subspan(begin, stop - begin));
-      begin = stop;
-      continue;
-    }
+    auto written_last = [&](const Node* n) { return target_.gpu && groups(n) && plain_store(n); };
+    std::vector<const Node*> now, last;
+    auto add = [&](const Node* n) { (written_last(n) ? last : now).push_back(n); };
+    auto goes_with = [&](const Node* n) {
+      return written_last(n) || now.empty() ||
+             (repeats(n) == repeats(now[0]) && in_vector(analysis_.inside(n)) == vector);
+    };
+    add(first);
     if (groups(first))
-      while (stop < end && groups(block[stop].node) && repeats(block[stop].node) == repeats(first) &&
-             in_vector(analysis_.inside(block[stop].node)) == vector)
-        ++stop;
-    for_combinations(repeats(first), vector, [&] {
-      for (size_t i = begin; i < stop; ++i) {
-        const Node* n = block[i].node;
+      for (; stop < end && groups(block[stop].node) && goes_with(block[stop].node); ++stop) add(block[stop].node);
+    for_combinations(now.empty() ? 0 : repeats(now[0]), vector, [&] {
+      for (const Node* n : now) {
         if (is(n, LoopOp::Store))
           emit_store(n);
         else if (is(n, LoopOp::Prefetch))
@@ -208,6 +207,7 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
           emit_stage_element(n);
       }
     });
+    emit_stores(last);
     begin = stop;
   }
 }

@@ -1,5 +1,6 @@
 #include "runtime/cuda/attention.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <memory>
@@ -15,7 +16,7 @@ constexpr int64_t kMostFeatures = 128;
 struct Ready {
   std::shared_ptr<const Module> module;
   Function function;
-  int threads, rows;
+  int threads, rows, shared_bytes;
 };
 
 const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device) {
@@ -32,6 +33,7 @@ const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device
     it->second.function = it->second.module->kernel(kernel.name);
     it->second.threads = kernel.threads;
     it->second.rows = kernel.rows;
+    it->second.shared_bytes = kernel.shared_bytes;
     return it->second;
   } catch (...) {
     all.erase(it);
@@ -65,9 +67,21 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
     for (int64_t step : {h.batch, h.head, h.row}) slots.push_back(static_cast<Slot>(2 * step));
   }
   for (void* v : vectors) slots.push_back(reinterpret_cast<Slot>(v));
-  device.launch(
-      {.kernel = kernel.function, .slots = slots, .count = a.batches * a.heads * tiles, .threads = kernel.threads},
-      stream);
+  device.launch({.kernel = kernel.function,
+                 .slots = slots,
+                 .count = a.batches * a.heads * tiles,
+                 .threads = kernel.threads,
+                 .scratch_bytes = static_cast<size_t>(kernel.shared_bytes)},
+                stream);
+}
+
+// Of much fewer rows most of a block would have nothing to do.
+bool is_of_head(const Attention& a, const Device& device) {
+  constexpr int64_t kFeatures = 64, kFewest = kMostRowsOfHead / 2;
+  constexpr size_t kBytes = size_t{192} << 10;
+  bool rows = std::max(a.queries, a.keys) <= kMostRowsOfHead && std::min(a.queries, a.keys) > kFewest;
+  return rows && !a.kind.causal && a.kind.features == kFeatures && a.kind.wide &&
+         device.properties().limits.shared_memory_per_block_optin >= kBytes;
 }
 
 }  // namespace
@@ -82,6 +96,9 @@ void run_attention(const Attention& a, const Heads& out, Device& device, Stream 
 
 void run_attention_backward(const Attention& a, const Heads& ct, void* inner, const Heads& by_query,
                             const Heads& by_key, const Heads& by_value, Device& device, Stream stream) {
+  if (is_of_head(a, device))
+    return launch(AttentionPass::OfHead, a, a.keys, {a.query, a.key, a.value, ct, by_query, by_key, by_value},
+                  {a.log_sum, inner}, device, stream);
   launch(AttentionPass::ByQuery, a, a.queries, {a.query, a.key, a.value, ct, by_query}, {a.log_sum, inner}, device,
          stream);
   launch(AttentionPass::ByKey, a, a.keys, {a.query, a.key, a.value, ct, by_key, by_value}, {a.log_sum, inner}, device,

@@ -44,9 +44,12 @@ void run_attention_backward(const Attention& a, const Heads& ct, void* inner, co
 /// A kernel's text and how to launch it.
 struct AttentionKernel {
   std::string name, text;
-  int threads, rows;  // of a block: its part of the queries, or of the keys
+  int threads, rows;     // of a block: its part of the queries, or of the keys
+  int shared_bytes = 0;  // that its launch gives, where the text has none of its own
 };
-enum class AttentionPass : uint8_t { Forward, ByQuery, ByKey };
+enum class AttentionPass : uint8_t { Forward, ByQuery, ByKey, OfHead };
+/// Queries and keys of a head that one block has all of.
+constexpr int kMostRowsOfHead = 208;
 AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind);
 
 }  // namespace brasa::runtime::cuda

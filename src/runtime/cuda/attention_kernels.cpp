@@ -17,11 +17,14 @@ class Kernel final : public AttentionTiles {
       forward();
     else if (by_key_)
       backward_by_key();
+    else if (whole_)
+      backward_of_head();
     else
       backward_by_query();
-    constexpr const char* kNames[] = {"attention", "attention_by_query", "attention_by_key"};
+    constexpr const char* kNames[] = {"attention", "attention_by_query", "attention_by_key", "attention_of_head"};
     const char* name = kNames[static_cast<int>(pass_)];
-    return {name, p_.kernel(name, parameters_, threads(), shared_bytes()), threads(), 16 * warps_};
+    int given = whole_ ? head_bytes() : 0;
+    return {name, p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes()), threads(), 16 * warps_, given};
   }
 
  private:
@@ -204,6 +207,93 @@ class Kernel final : public AttentionTiles {
     store_rows(by_key, {scale_, scale_}, to_key, keys_);
     store_rows(by_value, {one, one}, to_value, keys_);
   }
+
+  // All three cotangents of a head whose rows are in shared memory together. By key as above; dSᵀ is left there, and then each warp has
+  // queries: dQ = dS K · scale.
+  void backward_of_head() {
+    Rows query = next_rows(), key = next_rows(), value = next_rows(), ct = next_rows(), to_query = next_rows(),
+         to_key = next_rows(), to_value = next_rows();
+    Reg vectors[2];
+    for (Reg& v : vectors) v = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
+    // A part of the queries arrives while those before are used.
+    constexpr int kCopiedFirst = kMostRowsOfHead / 2, kUsedFirst = kCopiedFirst / 16 * 16;
+    Reg zero = p_.r("mov.u32", 0), rest = p_.r("mov.u32", kCopiedFirst);
+    Reg queries = p_.r("add.u32", shared_, tile_bytes()), cts = p_.r("add.u32", queries, tile_bytes());
+    Reg numbers = p_.r("add.u32", cts, tile_bytes()), scores_at = p_.r("add.u32", numbers, 8 * tile_);
+    copy_rows(moving(key, zero), shared_, zero, keys_, tile_);
+    copy_rows(moving(value, zero), scores_at, zero, keys_, tile_);
+    for (int i : {0, 1}) copy_vector(vectors[i], p_.r("add.u32", numbers, 4 * tile_ * i), zero, queries_);
+    for (const Reg& first : {zero, rest}) {
+      Reg there = p_.r("mul.lo.u32", first, row_bytes_);
+      copy_rows(moving(query, first), p_.r("add.u32", queries, there), first, queries_, kCopiedFirst);
+      copy_rows(moving(ct, first), p_.r("add.u32", cts, there), first, queries_, kCopiedFirst);
+      p_.op("cp.async.commit_group");
+    }
+    p_.op("cp.async.wait_group", 1);
+    p_.op("bar.sync", 0);
+    Reg own = p_.r("add.u32", own_offset_, down_);
+    std::vector<Regs> k = fragments(p_.r("add.u32", shared_, own)), v = fragments(p_.r("add.u32", scores_at, own));
+    p_.op("bar.sync", 0);  // dSᵀ lies where the values were
+
+    Reg kept[2];  // keys that are not there give no scores
+    for (int half : {0, 1})
+      kept[half] = p_.r("selp.b32", -1, 0, p_.p("setp.lt.u32", p_.r("add.u32", own_row_, 8 * half), keys_));
+    std::vector<Regs> by_key = zeros(padded_), by_value = zeros(padded_);
+    Reg own_scores = p_.r("mad.lo.u32", own_row_, score_bytes(), scores_at);
+    Reg column = p_.r("mov.u32", 0);
+    auto body = [&](int width) {
+      Reg at = p_.r("mul.lo.u32", column, row_bytes_), from = p_.r("add.u32", column, pair_);
+      Reg query_rows = p_.r("add.u32", queries, at), ct_rows = p_.r("add.u32", cts, at);
+      Reg of_columns = p_.r("mad.lo.u32", from, 4, numbers), to = p_.r("mad.lo.u32", from, 2, own_scores);
+      std::vector<Regs> s = scores([&](int i) { return k[i]; }, query_rows, width);
+      std::vector<Regs> ds = scores([&](int i) { return v[i]; }, ct_rows, width);
+      for (int n = 0; n < width / 8; ++n) {
+        Regs less = p_.fresh('f', 2), inner = p_.fresh('f', 2);
+        p_.op("ld.shared.v2.f32", braces(less), str("[", of_columns, "+", 32 * n, "]"));
+        p_.op("ld.shared.v2.f32", braces(inner), str("[", of_columns, "+", 32 * n + 4 * tile_, "]"));
+        for (Reg& l : less) l = p_.f("mul.f32", l, number(-kLog2E));
+        for (int e = 0; e < 4; ++e) {
+          s[n][e] = exp2(p_.f("fma.rn.f32", s[n][e], scale2_, less[e % 2]));
+          ds[n][e] = p_.f("mul.f32", s[n][e], p_.f("sub.f32", ds[n][e], inner[e % 2]));
+        }
+        for (int half : {0, 1}) {
+          Reg both = p_.r("and.b32", rounded(ds[n][2 * half], ds[n][2 * half + 1]), kept[half]);
+          p_.op("st.shared.b32", str("[", to, "+", 16 * n + 8 * half * score_bytes(), "]"), both);
+        }
+      }
+      add_rows(by_value, s, ct_rows);
+      add_rows(by_key, ds, query_rows);
+    };
+    steps(column, p_.r("min.u32", queries_, p_.r("mov.u32", kUsedFirst)), 16, false, body);
+    p_.op("cp.async.wait_group", 0);
+    p_.op("bar.sync", 0);
+    steps(column, queries_, 16, false, body);
+    Reg one = p_.f("mov.f32", number(1));
+    store_rows(by_key, {scale_, scale_}, to_key, keys_);
+    store_rows(by_value, {one, one}, to_value, keys_);
+
+    p_.op("bar.sync", 0);
+    Reg low = p_.r("and.b32", lane_, 7), upper = p_.r("shr.u32", lane_, 4);
+    Reg middle = p_.r("and.b32", p_.r("shr.u32", lane_, 3), 1);
+    Reg lane_scores = p_.r("mad.lo.u32", p_.r("mad.lo.u32", upper, 8, low), score_bytes(), p_.r("shl.b32", middle, 4));
+    Reg at = p_.r("mad.lo.u32", own_first_, 2, p_.r("add.u32", scores_at, lane_scores));
+    Reg keys = p_.r("add.u32", shared_, down_);
+    std::vector<Regs> by_query = zeros(padded_);
+    Reg row = p_.r("mov.u32", 0);
+    steps(row, keys_, 16, false, [&](int) {
+      Regs ds = matrices(p_.r("mad.lo.u32", row, score_bytes(), at), 0, true);
+      Reg key_rows = p_.r("mad.lo.u32", row, row_bytes_, keys);
+      for (int n = 0; n < padded_ / 16; ++n) {
+        Regs b = matrices(key_rows, 32 * n, true);
+        multiply(by_query[2 * n], ds, b[0], b[1]);
+        multiply(by_query[2 * n + 1], ds, b[2], b[3]);
+      }
+    });
+    store_rows(by_query, {scale_, scale_}, to_query, queries_);
+  }
+  // Of a key, as many as there may be queries; ldmatrix reads eight rows at once, from different banks.
+  int score_bytes() const { return 2 * tile_ + 16; }
+  int head_bytes() const { return 3 * tile_bytes() + 8 * tile_ + tile_ * score_bytes(); }
 };
 
 }  // namespace

@@ -29,8 +29,12 @@ class AttentionTiles {
         row_bytes_(padded_ * 2 + 16),  // ldmatrix reads eight rows at once, from different banks
         small_(padded_ <= 64),
         by_key_(pass == AttentionPass::ByKey),
-        warps_(by_key_ && !small_ ? 2 : 4),
-        tile_(small_    ? 64
+        whole_(pass == AttentionPass::OfHead),
+        warps_(whole_               ? kMostRowsOfHead / 16
+               : by_key_ && !small_ ? 2
+                                    : 4),
+        tile_(whole_    ? kMostRowsOfHead
+              : small_  ? 64
               : by_key_ ? 16
                         : 32),
         width_(pass == AttentionPass::ByQuery || (by_key_ && !small_) ? 16 : 32) {}
@@ -343,7 +347,7 @@ class AttentionTiles {
   AttentionPass pass_;
   AttentionKind kind_;
   int padded_, row_bytes_;
-  bool small_, by_key_;
+  bool small_, by_key_, whole_;
   int warps_, tile_, width_;
   int parameters_ = 0, pass_rows_ = 0;
   Ptx p_;

@@ -50,6 +50,7 @@ Loaded<Driver> load() {
       BRASA_BIND(library, cuMemGetInfo_v2, d.memory_get_info) &&
       BRASA_BIND(library, cuModuleLoadDataEx, d.module_load) && BRASA_BIND(library, cuModuleUnload, d.module_unload) &&
       BRASA_BIND(library, cuModuleGetFunction, d.module_get_function) &&
+      BRASA_BIND(library, cuFuncSetAttribute, d.function_set_attribute) &&
       BRASA_BIND(library, cuLaunchKernel, d.launch_kernel) && BRASA_BIND(library, cuLaunchKernelEx, d.launch_with) &&
       BRASA_BIND(library, cuStreamBeginCapture_v2, d.begin_capture) &&
       BRASA_BIND(library, cuStreamGetCaptureInfo_v2, d.capture_info) &&

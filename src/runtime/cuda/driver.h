@@ -91,6 +91,7 @@ struct Driver {
   Result (*module_load)(ModuleHandle*, const void*, unsigned, int*, void**);
   Result (*module_unload)(ModuleHandle);
   Result (*module_get_function)(FunctionHandle*, ModuleHandle, const char*);
+  Result (*function_set_attribute)(FunctionHandle, int, int);
   Result (*launch_kernel)(FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                           StreamHandle, void**, void**);
   Result (*launch_with)(const LaunchConfig*, FunctionHandle, void**, void**);

@@ -15,9 +15,13 @@ namespace {
 // Whatever other threads ask of the driver meanwhile.
 constexpr int kRelaxed = 2;
 constexpr int kStartsEarly = 6;
+// More shared memory of a block than that is asked for by itself.
+constexpr unsigned kUsualShared = 48 << 10;
+constexpr int kMostShared = 8;
 #ifdef BRASA_CHECK_PROTOTYPES
 static_assert(kRelaxed == CU_STREAM_CAPTURE_MODE_RELAXED);
 static_assert(kStartsEarly == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+static_assert(kMostShared == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(sizeof(LaunchAttribute) == sizeof(CUlaunchAttribute) &&
               offsetof(LaunchAttribute, value) == offsetof(CUlaunchAttribute, value) &&
               sizeof(LaunchConfig) == sizeof(CUlaunchConfig) &&
@@ -38,6 +42,7 @@ Parameters::Parameters(const Launch& l) {
   node_.blocks[0] = static_cast<unsigned>(l.count);
   node_.blocks[1] = static_cast<unsigned>(l.calls);
   node_.threads[0] = static_cast<unsigned>(l.threads);
+  node_.shared_bytes = static_cast<unsigned>(l.scratch_bytes);
   node_.blocks[2] = node_.threads[1] = node_.threads[2] = 1;
   node_.parameters = slots_.data();
 }
@@ -46,11 +51,15 @@ void Parameters::launch(StreamHandle stream, bool early) {
   if (early) {
     LaunchAttribute attribute = {kStartsEarly, {}, {}};
     attribute.value.allowed = 1;
-    LaunchConfig config = {{node_.blocks[0], node_.blocks[1], 1}, {node_.threads[0], 1, 1}, 0, stream, &attribute, 1};
+    LaunchConfig config = {
+        {node_.blocks[0], node_.blocks[1], 1}, {node_.threads[0], 1, 1}, node_.shared_bytes, stream, &attribute, 1};
     return check(driver().launch_with(&config, node_.function, node_.parameters, nullptr), "cuLaunchKernelEx");
   }
-  check(driver().launch_kernel(node_.function, node_.blocks[0], node_.blocks[1], 1, node_.threads[0], 1, 1, 0, stream,
-                               node_.parameters, nullptr),
+  if (node_.shared_bytes > kUsualShared)
+    check(driver().function_set_attribute(node_.function, kMostShared, static_cast<int>(node_.shared_bytes)),
+          "cuFuncSetAttribute");
+  check(driver().launch_kernel(node_.function, node_.blocks[0], node_.blocks[1], 1, node_.threads[0], 1, 1,
+                               node_.shared_bytes, stream, node_.parameters, nullptr),
         "cuLaunchKernel");
 }
 
