@@ -87,7 +87,8 @@ class SegmentNode final : public Node, public Pooled {
     if (Recorder* outer = Recorder::current()) outer->materialise("the backward of another compiled function");
     Recorder::Scope alone(nullptr);
     const Halves::Backward* half =
-        halves_ && !watched_ ? halves_->backward(autograd::given_of(cts, internals_->results.size()), binding_) : nullptr;
+        halves_ && !watched_ ? halves_->backward(autograd::given_of(cts, internals_->results.size()), binding_)
+                             : nullptr;
     return half ? by_graph(*half, cts) : by_nodes(cts, false);
   }
   // What other slots may still need stays.

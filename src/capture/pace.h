@@ -21,10 +21,10 @@ namespace brasa::capture {
 
 /// What a compiled call did, for comparing it with others.
 struct Work {
-  uint64_t graphs = 0;     // equal where the same graphs ran with the same sizes
-  bool comparable = true;  // all of it was compiled, on the host
-  bool backward = false;   // gradients may be asked for later
-  bool weigh = false;      // the following are wanted
+  uint64_t graphs = 0;                                         // equal where the same graphs ran with the same sizes
+  bool comparable = true;                                      // all of it was compiled, on the host
+  bool backward = false;                                       // gradients may be asked for later
+  bool weigh = false;                                          // the following are wanted
   std::set<std::tuple<const void*, DType, size_t>> operators;  // different ones: row, dtype, rank
   int64_t bytes = 0;                                           // of all values
 
@@ -94,15 +94,15 @@ class Pace {
   std::atomic<Phase> phase_;
   std::atomic<std::thread::id> owner_{};
   // The owner's.
-  bool busy_ = false;     // in a call
-  uint64_t graphs_ = 0;   // of the last compiled call
-  int calls_ = 0;         // that did this, or since a phase began
-  int lost_ = 0;          // rounds in which plain calls were faster
-  bool backward_ = false; // gradients of these graphs may be asked for later
-  bool passed_ = false;   // and were, of one that was measured
-  double call_ = 0;       // the least seconds of a plain call by itself
-  int measured_[2] = {};  // calls of this round, plain and compiled ones
-  double least_[2] = {};  // their seconds
+  bool busy_ = false;      // in a call
+  uint64_t graphs_ = 0;    // of the last compiled call
+  int calls_ = 0;          // that did this, or since a phase began
+  int lost_ = 0;           // rounds in which plain calls were faster
+  bool backward_ = false;  // gradients of these graphs may be asked for later
+  bool passed_ = false;    // and were, of one that was measured
+  double call_ = 0;        // the least seconds of a plain call by itself
+  int measured_[2] = {};   // calls of this round, plain and compiled ones
+  double least_[2] = {};   // their seconds
   std::deque<Trial> trials_;
   std::vector<Verdict> known_;
   mutable std::mutex mutex_;  // of what follows

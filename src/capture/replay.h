@@ -12,7 +12,7 @@ struct Ends {
   /// By slot: the root whose result it is, from outside. What the node keeps of its results comes from there.
   std::vector<autograd::Edge> roots;
   std::vector<autograd::Edge> through,
-      views;  // if not empty, nodes that gradients flow through on the way, by slot and by held view
+      views;              // if not empty, nodes that gradients flow through on the way, by slot and by held view
   bool in_place = false;  // the nodes run where those of the recording would have: between the roots
 };
 

@@ -285,21 +285,6 @@ void Session::deliver(bool compile) {
   held_.clear();
 }
 
-// A run that failed has written nothing. What came before the operator that failed happens all the same; what came behind it is lost.
-void Session::deliver_until_error() {
-  std::vector<Tensor> inputs;
-  for (const BoundInputs::Bound& in : inputs_) inputs.push_back(in.tensor);
-  for (Held& h : held_)
-    if (h.input >= 0) h.storage->end_recording();
-  size_t reached = path_.position();
-  std::vector<Tensor> values = values_until_error(path_.trace(), path_.binding(), inputs, reached);
-  for (size_t i = writes_.size(); i-- > 0 && writes_[i].position > reached;)
-    held_[writes_[i].held].value = writes_[i].before;
-  for (Held& h : held_)
-    if (values[h.value].defined()) store(h, values[h.value]);
-  lose();
-}
-
 // Gives a storage its value; inputs have their memory, and may have it already.
 void Session::store(Held& h, const Tensor& value) {
   Recorder::Scope alone(nullptr);
@@ -478,30 +463,6 @@ void Session::count_work(const Variant& variant, const program::SymbolValues& sy
     for (ir::Expr e : t.shape) bytes *= path_.binding()(e);
     work_->bytes += bytes;
   }
-}
-
-void Session::run_uncompiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint,
-                             const std::optional<GradientFlow>& flow) {
-  if (work_) work_->comparable = false;
-  std::vector<Tensor> inputs;
-  for (const BoundInputs::Bound& in : inputs_) inputs.push_back(in.tensor);
-  for (Held& h : held_)
-    if (h.input >= 0) h.storage->end_recording();
-  SavedRun kept;
-  if (joint) kept = kept_for_replay(*joint, deliveries, inputs);
-  eager::DeviceScope scope(device_);
-  std::vector<Tensor> values;
-  try {
-    values = capture::run_uncompiled(path_.trace(), path_.position(), path_.binding(), inputs, deliveries);
-  } catch (const Error&) {
-    if (joint) redirect(*flow, make_failed_node(*flow));
-    deliver_until_error();
-    throw;
-  }
-  if (joint) redirect(*flow, make_replaying_node(joint, device(), kept, *flow));
-  size_t i = 0;
-  for (Held& h : held_)
-    if (h.input >= 0 || h.storage->use_count() > 1) store(h, values[i++]);
 }
 
 }  // namespace brasa::capture

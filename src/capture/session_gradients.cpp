@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "capture/session.h"
-#include "capture/uncompiled.h"
 #include "support/error.h"
 #include "support/log.h"
 #include "tensor/autograd/meta.h"
@@ -80,18 +79,6 @@ std::shared_ptr<const JointSegment> Session::joint_for(const GradientFlow& flow)
     if (joint->key == flow.key && joint->conditions.hold(binding.symbols.data())) return usable(joint);
   if (static_cast<int>(trace.joints.size()) >= state_.options.recompile_limit) return nullptr;
   return usable(trace.joints.emplace_back(derive(trace, binding, nodes_, flow)));
-}
-
-SavedRun Session::kept_for_replay(const JointSegment& joint, const std::vector<Delivery>& deliveries,
-                                  const std::vector<Tensor>& inputs) const {
-  Recorder::Scope alone(nullptr);
-  NoGradGuard guard;
-  SavedRun run;
-  run.binding = path_.binding();
-  run.inputs = inputs;
-  for (const Delivery& d : deliveries)
-    if (d.into >= 0 && joint.replayed[d.into]) run.inputs[d.into] = run.inputs[d.into].clone();
-  return run;
 }
 
 void keep_for_backward(const Halves& halves, const std::vector<Delivery>& deliveries, std::span<const Fresh> fresh,

@@ -89,7 +89,18 @@ class Stepwise final : public Executable {
     }
     for (const ir::Output& o : graph.outputs()) {
       outputs_.push_back({slots.at(o.value), o.into, o.check, nullptr});
-      if (o.check.empty()) outputs_.back().copy = copy_of(o, graph, facts, device);
+      if (!o.check.empty()) continue;
+      const ir::Type& t = ir::type_of(o.value);
+      int from = graph.input_index(o.value);
+      // Another result may be written to it first.
+      if (from >= 0 && from != o.into) {
+        layouts_.push_back({t.dtype, t.shape, ir::contiguous_strides(t.shape)});
+        int kept = static_cast<int>(layouts_.size()) - 1;
+        steps_.push_back({copy_of(t, from, -1, graph, facts, device), {from, kept}, {}, ""});
+        outputs_.back().slot = kept;
+        from = -1;
+      }
+      outputs_.back().copy = copy_of(t, from, o.into, graph, facts, device);
     }
   }
 
@@ -180,15 +191,14 @@ class Stepwise final : public Executable {
     return compiler::compile(one, facts, options);
   }
 
-  // From the value to the input that takes it, or to fresh memory.
-  static std::shared_ptr<Executable> copy_of(const ir::Output& o, const ir::Graph& graph, ir::Facts& facts,
+  // Of an input, or what was computed, to another one, or fresh memory.
+  static std::shared_ptr<Executable> copy_of(ir::Type type, int from, int to, const ir::Graph& graph, ir::Facts& facts,
                                              runtime::Device& device) {
     ir::Graph one(graph.level());
-    ir::Type type = ir::type_of(o.value);
     type.weak = false;
-    ir::Value from = add_operand(one, type, graph, graph.input_index(o.value));
-    add_operand(one, type, graph, o.into);
-    one.add_output(from, 1);
+    ir::Value value = add_operand(one, type, graph, from);
+    add_operand(one, type, graph, to);
+    one.add_output(value, 1);
     compiler::CompilerOptions options;
     options.device = &device;
     return compiler::compile(one, facts, options);

@@ -189,7 +189,8 @@ TEST(Gradients, HooksOnLeavesBetweenThoseOnResults) {
             t.register_hook([&note, k = k](const Tensor& g) { return note(k), g * 2; });
         for (int64_t n : {3, 1, 3}) {
           Tensors out = f({leaf({n}).detach()});
-          for (size_t k : {0, 2, 3}) out[k].register_hook([&note, k](const Tensor& g) { return note(5.0 + double(k)), g * 3; });
+          for (size_t k : {0, 2, 3})
+            out[k].register_hook([&note, k](const Tensor& g) { return note(5.0 + double(k)), g * 3; });
           Tensor loss = out[0].sum() + (out[1] * out[2]).sum() + out[3].sum();
           for (int i = 0; i <= twice; ++i) loss.backward({}, i < twice);
           seen.add({a.grad(), b.grad(), c.grad(), tensor(noted)});

@@ -65,5 +65,28 @@ TEST(LargeFunctions, CompileInTimeThatGrowsWithThem) {
       }
 }
 
+// Their kernels are one, which begins at another place in each step: of inputs, of results, and of what is in between.
+TEST(LargeFunctions, StepsOfALoopThatIsWrittenOut) {
+  expect_as_eager([](const Wrap& compile, Seen& seen) {
+    Tensor w = (numbers({3, 4}) * 0.3).set_requires_grad(true), u = (numbers({4, 4}) * 0.3).set_requires_grad(true);
+    auto f = compile([&](const Tensors& in) -> Tensors {
+      Tensor h = in[1], between = in[0] * 2, all = zeros({in[0].size(0), in[0].size(1), 4});
+      for (int64_t i = 0; i < in[0].size(0); ++i) {
+        h = (in[0][i].matmul(w) + h.matmul(u) + between[i].sum(1, true)).tanh();
+        all.select(0, i).copy_(h);
+      }
+      return {all, all[0].matmul(u) + all[1].matmul(u), in[0].narrow(2, 1, 2).transpose(1, 2).square().sum()};
+    });
+    for (auto [steps, batch] : {std::pair<int64_t, int64_t>(4, 2), {4, 3}, {5, 3}, {2, 0}, {3, 1}}) {
+      w.mutable_grad().reset();
+      u.mutable_grad().reset();
+      Tensor xs = (numbers({steps, batch, 3}) * 0.5).set_requires_grad(true);
+      Tensors out = f({xs, zeros({batch, 4})});
+      (out[0].square().sum() + out[1].sum() + out[2]).backward();
+      seen.add({out[0], out[1], xs.grad(), w.grad(), u.grad()});
+    }
+  });
+}
+
 }  // namespace
 }  // namespace brasa

@@ -80,9 +80,7 @@ TEST_F(Pace, BreaksAndStepsInsideAreMeasured) {
 TEST_F(Pace, BackwardPassesOutside) {
   Tensor x = numbers({3}), w = ones({3}).requires_grad_();
   auto f = [&](const Tensor& t) { return (t * w).sin() * w; };
-  auto expected = [&](int calls) {
-    return autograd::grad({f(x).sum()}, {w})[0] * calls;
-  };
+  auto expected = [&](int calls) { return autograd::grad({f(x).sum()}, {w})[0] * calls; };
   for (int together : {1, 5}) {
     *runs = 0;
     auto g = compile(f, slow("true"));

@@ -252,6 +252,8 @@ const std::vector<Workload>& workloads() {
        [](Mode m) { return inference(models::MlpBlock(), m, randn({512, 512})); }},
       {"mlp_infer_b8", "three linear layers, 8 rows of 64, hidden 128, 10 classes",
        [](Mode m) { return inference(models::Perceptron(64, 128, 10), m, randn({8, 64})); }},
+      {"mlp_train_b8", "the same, Adam",
+       [](Mode m) { return training(models::Perceptron(64, 128, 10), randn({8, 64}), classes(8, 10), m); }},
       {"pointwise_4M", "nine point-wise operators on 4 Mi elements", [](Mode m) { return pointwise(4 << 20, m); }},
       {"pointwise_64M", "the same on 64 Mi elements", [](Mode m) { return pointwise(64 << 20, m); }},
       {"layernorm_softmax_65536x2048", "softmax(layer_norm(x) / 8), 65536 rows of 2048",

@@ -163,6 +163,7 @@ TRAINED = {
     "resnet18_train_b8": lambda: (resnet18(), images(8), classes(8)),
     "unet_train_b2": lambda: (UNet(), images(2, 128), torch.randint(2, (2, 128, 128))),
     "lstm_train_b16_t128": lambda: (Lstm(), torch.randn(16, 128, 64), classes(16, 10)),
+    "mlp_train_b8": lambda: (Perceptron(64, 128, 10), torch.randn(8, 64), classes(8, 10)),
     "rnn_500_steps_train": lambda: (WrittenRnn(32), torch.randn(500, 4, 32), classes(4, 32)),
 }
 

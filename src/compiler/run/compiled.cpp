@@ -51,6 +51,11 @@ double Step::flops(const int64_t* symbols) const {
          2 * static_cast<double>(results(symbols)) * static_cast<double>(steps(symbols));
 }
 
+namespace {
+// What has no elements may have no memory.
+void* part_of(void* data, int64_t offset) { return data ? static_cast<std::byte*>(data) + offset : data; }
+}  // namespace
+
 CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts)
     : Executable(graph),
       device_(device),
@@ -60,7 +65,7 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
   for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
   single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && !parts_.steps[0].call &&
             parts_.checks.empty() && std::all_of(parts_.buffers.begin(), parts_.buffers.end(), [](const Place& p) {
-              return (p.kind == Place::Input || p.kind == Place::Output) && p.offset.is(0);
+              return p.kind == Place::Input || p.kind == Place::Output;
             });
   if (parts_.keep) plan_keeping();
   if (!device.on_host() && !keeper_ && parts_.ahead) plan_ahead();
@@ -77,7 +82,8 @@ void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> 
   Slots slots;
   for (int b : s.buffers) {
     const Buffer& from = buffers_[b];
-    slots.push_back(reinterpret_cast<Slot>((from.kind == Place::Input ? inputs : outputs)[from.index].data));
+    void* data = (from.kind == Place::Input ? inputs : outputs)[from.index].data;
+    slots.push_back(reinterpret_cast<Slot>(part_of(data, from.offset(symbols))));
   }
   add_values(s, inputs, symbols, slots);
   std::optional<runtime::KernelSpans> spans;
@@ -194,11 +200,6 @@ bool CompiledGraph::takes(std::span<const Operand> inputs, std::span<const Opera
     if (!parts_.by_value[i] && !takes_address(inputs[i].data)) return false;
   return std::all_of(outputs.begin(), outputs.end(), [&](const Operand& o) { return takes_address(o.data); });
 }
-
-namespace {
-// What has no elements may have no memory.
-void* part_of(void* data, int64_t offset) { return data ? static_cast<std::byte*>(data) + offset : data; }
-}  // namespace
 
 void CompiledGraph::find_buffers(std::byte* arena, const int64_t* symbols, std::span<const Operand> inputs,
                                  std::span<const Operand> outputs, void** buffers, const std::byte* prepared) const {

@@ -9,9 +9,7 @@ namespace {
 
 thread_local std::vector<std::weak_ptr<Meter>> meters;
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace
 
