@@ -47,6 +47,9 @@ struct ExportOptions {
   /// Processors of one kind that the program has code for; it chooses when it runs. None: an archive can be written and nothing else, which takes no compiling.
   /// "nvptx+sm_80" and the like are NVIDIA's GPUs.
   std::vector<std::string> targets = {"x86-64", "x86-64+avx2", "x86-64+avx512"};
+  /// Of programs for GPUs: "cublaslt" computes products and "cudnn" convolutions, which the program opens where it runs, and must be there. Else kernels of
+  /// Brasa's own do.
+  std::vector<std::string> libraries = {};
   /// Parameters lie in a file of their own beside the program, and are mapped.
   bool weights_beside = false;
   /// As compile's option.

@@ -24,8 +24,9 @@ struct CompilerOptions {
   runtime::Device* device = nullptr;
   /// Schedules are made for this target and not the device's; for tests of targets that are not there.
   std::string target;
-  /// With a target: nothing but generated code, for programs that run without this library.
+  /// With a target: generated code, for programs that run without this library, and calls of these libraries, which they open.
   bool portable = false;
+  std::vector<std::string> libraries = {};
   Numbers numbers = default_numbers();
   int threads = 0;  // to schedule for; 0: get_num_threads()
   /// Of a GPU's tensors: they begin at multiples of 16 bytes. Where one does not, the graph is compiled once more, without this.

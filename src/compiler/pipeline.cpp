@@ -52,8 +52,13 @@ constexpr GraphPass kForms[] = {
     {"library_groups", true, group_library_calls},
 };
 
-// Of what programs do without this library: control flow, and on CPUs what their runtime knows (sorts).
-constexpr std::string_view kPortable[] = {"loops", "alone"}, kPortableGpu[] = {"loops"};
+// What programs do without this library: control flow, on CPUs what their runtime knows (sorts), on GPUs what they open.
+std::vector<std::string_view> portable_libraries(const CompilerOptions& options, const Machine& machine) {
+  std::vector<std::string_view> out(options.libraries.begin(), options.libraries.end());
+  out.push_back("loops");
+  if (!machine.gpu) out.push_back("alone");
+  return out;
+}
 
 runtime::Device& device_for(const CompilerOptions& options) {
   return options.device ? *options.device : runtime::host();
@@ -64,7 +69,7 @@ Machine machine_for(const CompilerOptions& options) {
   if (!options.target.empty()) {
     Machine machine = machine_of(options.target, threads);
     machine.aligned = options.aligned;
-    if (options.portable) machine.libraries = machine.gpu ? Libraries(kPortableGpu) : Libraries(kPortable);
+    if (options.portable) machine.libraries = Libraries(portable_libraries(options, machine));
     machine.one_order = options.numbers == Numbers::Strict;
     return machine;
   }

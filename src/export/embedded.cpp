@@ -20,6 +20,7 @@ EMBED(aarch64_runtime, ALONE_FOLDER "/aarch64/runtime.o")
 EMBED(aarch64_calling, ALONE_FOLDER "/aarch64/calling.o")
 EMBED(aarch64_main, ALONE_FOLDER "/aarch64/main.o")
 EMBED(cuda_runtime, ALONE_FOLDER "/cuda/runtime.o")
+EMBED(cuda_calling, ALONE_FOLDER "/cuda/calling.o")
 EMBED(cuda_main, ALONE_FOLDER "/cuda/main.o")
 EMBED(program, ALONE_PROGRAM)
 
@@ -54,7 +55,7 @@ const Processors& processors_with(const std::string& target) {
                                                               {"emu", 0, "nvptx+sm_80@x86-64"}},
                                                              "cc",
                                                              EMBEDDED(cuda_runtime),
-                                                             {},
+                                                             EMBEDDED(cuda_calling),
                                                              EMBEDDED(cuda_main),
                                                              true}};
   std::string known;

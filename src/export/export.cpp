@@ -93,6 +93,14 @@ void check_name(const std::string& name) {
               "' is a word of C++, in which the program's header makes a namespace of its name");
 }
 
+void check_libraries(const ExportOptions& options, const Processors& to) {
+  for (const std::string& name : options.libraries) {
+    BRASA_CHECK(name == "cublaslt" || name == "cudnn", "export: there is no library '", name,
+                "' for exported programs; these are: cublaslt, cudnn");
+    BRASA_CHECK(to.gpu, "export: '", name, "' is a library for GPUs; the program is for ", to.name);
+  }
+}
+
 std::vector<InputType> input_types(const std::vector<Tensor>& inputs, const ExportOptions& options) {
   std::vector<InputType> out;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -197,7 +205,7 @@ std::vector<bool> lasting_inputs(const Captured& c, const std::vector<StateTenso
 ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, const ExportOptions& options,
                          const nn::Module* program) {
   check_name(options.name);
-  if (!options.targets.empty()) processors_of(options);
+  if (!options.targets.empty()) check_libraries(options, processors_of(options));
   auto parts = std::make_shared<ExportedProgram::Parts>();
   parts->options = options;
   parts->inputs = input_types(inputs, options);
@@ -211,6 +219,7 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
     compiler::CompilerOptions to;
     to.target = level.code;
     to.numbers = numbers;
+    to.libraries = options.libraries;
     to.lasting = lasting_inputs(c, state);
     ir::Facts facts = facts_of(parts->inputs, c);
     compiler::Portable code = compiled(*c.graph, facts, to);

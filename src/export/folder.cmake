@@ -1,6 +1,6 @@
 # What exported programs are made of besides their kernels: compiled here, carried by the library as bytes (embedded.cpp). Flags are
 # these alone: no sanitizer and no option of this build goes into a user's program. Where there is no compiler for other processors, the
-# objects are empty, and the library says so. `calling`: the runtime with the functions that some programs call (call.h). `cuda`: the same whose device is a GPU. Not vectorized: products of 64 bits are slow as vectors of any x86-64 (weights.h: 3 times).
+# objects are empty, and the library says so. `calling`: the runtime with the functions that some programs call (call.h, libraries.h). `cuda`: the same whose device is a GPU. Not vectorized: products of 64 bits are slow as vectors of any x86-64 (weights.h: 3 times).
 set(alone ${CMAKE_SOURCE_DIR}/src/export/alone)
 set(made ${CMAKE_BINARY_DIR}/export)
 find_program(BRASA_AARCH64_CC aarch64-linux-gnu-gcc DOC "makes programs for AArch64; Debian: gcc-aarch64-linux-gnu with libc6-dev-arm64-cross")
@@ -13,7 +13,6 @@ foreach(processors x86-64 aarch64 cuda)
     set(compiler ${BRASA_AARCH64_CC})
   elseif(processors STREQUAL cuda)
     set(device -DALONE_CUDA)
-    set(parts runtime main)
   endif()
   file(MAKE_DIRECTORY ${made}/${processors})
   foreach(part ${parts})
@@ -33,7 +32,7 @@ foreach(processors x86-64 aarch64 cuda)
       OUTPUT ${object}
       COMMAND ${compiler} -std=gnu11 -O2 -fno-tree-vectorize -fno-math-errno -g0 -fPIC -ffunction-sections -Wall -Wextra -Werror ${device} ${calls} -I${CMAKE_SOURCE_DIR}/src -c ${alone}/${source}.c
               -o ${object}
-      DEPENDS ${alone}/${source}.c ${alone}/runtime.h ${alone}/steps.h ${alone}/host.h ${alone}/cuda.h ${alone}/call.h ${alone}/sort.h ${alone}/fourier.h ${alone}/matrix.h ${alone}/spectral.h ${alone}/weights.h ${alone}/program.h ${alone}/safetensors.h ${alone}/npy.h
+      DEPENDS ${alone}/${source}.c ${alone}/runtime.h ${alone}/steps.h ${alone}/host.h ${alone}/cuda.h ${alone}/call.h ${alone}/libraries.h ${alone}/cublaslt.h ${alone}/cudnn.h ${alone}/sort.h ${alone}/fourier.h ${alone}/matrix.h ${alone}/spectral.h ${alone}/weights.h ${alone}/program.h ${alone}/safetensors.h ${alone}/npy.h
       COMMENT "Compiling ${part}.c for exported programs on ${processors}"
       VERBATIM)
   endforeach()

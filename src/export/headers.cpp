@@ -86,8 +86,9 @@ std::string c_header(const std::string& name, const std::vector<InputType>& inpu
              "\n#define ", up, "_WEIGHT_BYTES ", sections.weight_bytes, "\n#define ", up, "_STATE_BYTES ",
              sections.state_bytes, "\n");
   if (sections.prepared_bytes)
-    out += str("/* That ", name, "_open maps for what is made of weights; only one level's share is written. */\n#define ", up,
-               "_PREPARED_BYTES ", sections.prepared_bytes, "\n");
+    out +=
+        str("/* That ", name, "_open maps for what is made of weights; only one level's share is written. */\n#define ",
+            up, "_PREPARED_BYTES ", sections.prepared_bytes, "\n");
   if (sections.memory_bytes >= 0)
     out += str("/* Work memory of a run on one thread: every size is fixed. */\n#define ", up, "_MEMORY_BYTES ",
                sections.memory_bytes, "\n");

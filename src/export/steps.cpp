@@ -1,6 +1,8 @@
 #include "export/steps.h"
 
 #include <algorithm>
+#include <iterator>
+#include <span>
 
 #include "export/alone/runtime.h"
 #include "export/alone/tables.h"
@@ -26,7 +28,8 @@ constexpr size_t kAlign = 64;
 constexpr int64_t kOnceWords = 5;
 
 #define NAME(function) #function,
-constexpr std::string_view kFunctions[] = {ALONE_FUNCTIONS(NAME)};
+constexpr std::string_view kFunctions[] = {ALONE_FUNCTIONS(NAME)},
+                           kLibraryFunctions[] = {ALONE_LIBRARY_FUNCTIONS(NAME)};
 #undef NAME
 
 }  // namespace
@@ -180,16 +183,22 @@ void StepWriter::kernel(const Scope& in, const Step& s, const Words& places) {
 void StepWriter::call(const Scope& in, const Step& s, const compiler::AloneCall& call, int64_t behind) {
   int64_t work = arena_buffer(behind, SizeProgram(), 0);
   memory_behind(behind, call.work, in.symbols);
-  const auto* function = std::find(std::begin(kFunctions), std::end(kFunctions), call.function);
-  BRASA_ASSERT(function != std::end(kFunctions), "programs that run alone have no function ", call.function);
+  std::span<const std::string_view> all = kFunctions;
+  if (store_.gpu()) all = kLibraryFunctions;
+  int64_t function = std::find(all.begin(), all.end(), call.function) - all.begin();
+  BRASA_ASSERT(function < std::ssize(all), "programs that run alone have no function ", call.function);
   BRASA_ASSERT(call.tensors.size() <= kMostTensors && call.sizes.size() <= kMostSizes, "a call of ", call.function,
                " has more tensors or sizes than the runtime keeps");
   store_.calls = true;
   size_t head = begin(kCall);
-  put({0, 0, function - std::begin(kFunctions), work, static_cast<int64_t>(call.tensors.size())});
+  put({0, 0, function, work, static_cast<int64_t>(call.tensors.size())});
   for (size_t t : call.tensors) put({in.flat[s.buffers[t]]});
   Words facts = call.facts;
   if (call.function == "fft") facts.push_back(tables_for(call.sizes[1]));
+  if (store_.gpu()) {
+    store_.libraries |= int64_t{1} << function;
+    facts.insert(facts.begin(), store_.library_calls++);
+  }
   put({static_cast<int64_t>(facts.size())});
   put(facts);
   put({static_cast<int64_t>(call.sizes.size())});
@@ -240,9 +249,10 @@ void StepWriter::branch(const Scope& in, const Step& s, const Flow& f, int64_t b
   put({0, 0, in.flat[s.buffers[f.predicate]]});
   end_head(head);
   for (size_t side : {0, 1})
-    steps[head + side] = body(in, f.bodies[side], behind, [&](const Place& p) {
-                           return in.flat[s.buffers[(p.kind == Place::Input ? f.operands : f.results)[p.index].position]];
-                         }).rest;
+    steps[head + side] =
+        body(in, f.bodies[side], behind, [&](const Place& p) {
+          return in.flat[s.buffers[(p.kind == Place::Input ? f.operands : f.results)[p.index].position]];
+        }).rest;
 }
 
 void StepWriter::loop(const Scope& in, const Step& s, const Flow& f, int64_t behind) {

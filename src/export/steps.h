@@ -22,6 +22,8 @@ class Store {
   std::string code, text;
   Words modules, kernels;  // of a GPU: {level, place of the text, of machine code or -1}, {module, name}
   bool calls = false;      // functions of the runtime
+  // Of a GPU: the functions of libraries that are called, a bit for each, and how many calls there are.
+  int64_t libraries = 0, library_calls = 0;
   bool gpu() const { return gpu_; }
   int64_t text_at(std::string_view s);
   /// Adds the code; where each kernel is, by Step::code: a place in the code, or a number of `kernels`.

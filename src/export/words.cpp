@@ -128,6 +128,8 @@ class Writer {
     }
     table(kModules, kModuleAt, store_.modules, 3);
     table(kKernels, kKernelAt, store_.kernels, 2);
+    words_[kLibraries] = store_.libraries;
+    words_[kCalls] = store_.library_calls;
     words_[kWeightBytes] = static_cast<int64_t>(memory_.bytes.size());
     words_[kWeightId] = memory_.id;
     words_[kStateBytes] = memory_.state_bytes;

@@ -15,6 +15,7 @@
 #include <brasa/optim.h>
 #include <brasa/serialize.h>
 
+#include "error_of.h"
 #include "fake.h"
 
 namespace brasa {
@@ -135,6 +136,99 @@ TEST(CudaAlone, ATrainingStep) {
   want.push_back(net->parameters()[0].detach());
   ASSERT_EQ(got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k) EXPECT_TRUE(allclose(got[k], want[k], 1e-4, 1e-5)) << k;
+}
+
+// Found when the program is opened, where sizes do not vary.
+TEST(CudaAlone, LibrariesComputeProductsAndConvolutions) {
+  Folder folder;
+  manual_seed(2);
+  test::Counted lt_ways(test::fake_cublaslt(), "cublasLtMatmulAlgoGetHeuristic"),
+      products(test::fake_cublaslt(), "cublasLtMatmul"), plans(test::fake_cudnn(), "plan"),
+      convolutions(test::fake_cudnn(), "forward");
+  nn::Sequential net(nn::Conv2d(nn::Conv2dOptions(3, 8, 3).padding(1).stride(2)), nn::ReLU(),
+                     nn::Conv2d(nn::Conv2dOptions(8, 8, 3).groups(2)), nn::Flatten(), nn::Linear(32, 6));
+  Tensor w = rand({5, 6, 4}), line = rand({4, 3, 2});
+  auto f = [&](const Tensor& x) {
+    Tensor y = net->forward(x);
+    return std::tuple(y.softmax(1), y.expand({5, -1, 6}).matmul(w), conv1d(x.select(2, 0), line));
+  };
+  NoGradGuard no_grad;
+  ExportOptions options = emulated();
+  options.libraries = {"cublaslt", "cudnn"};
+  Tensor x = rand({2, 3, 8, 8});
+  ExportedProgram exported = export_(f, {x}, options);
+  Loaded program(exported, folder.path);
+  EXPECT_EQ(lt_ways(), 2);
+  EXPECT_EQ(plans(), 3);
+  for (int run : {1, 2}) {
+    auto [a, b, c] = f(x);
+    expect_same(program, {x}, {a, b, c});
+    EXPECT_EQ(products(), 2 * run);
+    EXPECT_EQ(convolutions(), 3 * run);
+  }
+  EXPECT_EQ(lt_ways(), 2);
+  EXPECT_EQ(plans(), 3);
+  std::vector<Tensor> out = {empty({2, 6}), empty({5, 2, 4}), empty({2, 4, 7})};
+  test::fake_cublaslt().fail("cublasLtMatmul", 1, 14);
+  EXPECT_EQ(program.run({x}, out), ALONE_DEVICE);
+  EXPECT_STREQ(program.context.message, "cublasLtMatmul failed with status 14");
+  alone_context other;
+  test::fake_cublaslt().fail("cublasLtMatmulAlgoGetHeuristic", 1, 15);
+  EXPECT_EQ(program.at<decltype(alone_open)>("alone_open")(&other, nullptr), ALONE_DEVICE);
+  EXPECT_NE(std::string(other.message).find("cuBLASLt knows no way to multiply"), std::string::npos) << other.message;
+  EXPECT_EQ(other.device, nullptr);
+}
+
+// Found again where sizes are new; without elements there is nothing to compute.
+TEST(CudaAlone, LibrariesAndSizesThatVary) {
+  Folder folder;
+  test::fake_cudnn();
+  test::Counted ways(test::fake_cublaslt(), "cublasLtMatmulAlgoGetHeuristic");
+  Tensor w = rand({6, 3}).to(kBFloat16), bias = rand({3}).to(kBFloat16);
+  auto f = [&](const Tensor& x, const Tensor& y) {
+    Tensor wide = x.matmul(x.t());
+    return std::pair(addmm(bias, y, w).to(kFloat32), wide);
+  };
+  ExportOptions options = emulated({{0, 0, 1, 9, "rows"}, {1, 0, 1, 9, "rows"}});
+  options.libraries = {"cublaslt"};
+  Loaded program(export_(f, {rand({4, 2}), rand({4, 6}).to(kBFloat16)}, options), folder.path);
+  int found = 0;
+  for (int64_t rows : {4, 4, 9}) {
+    Tensor x = rand({rows, 2}), y = rand({rows, 6}).to(kBFloat16);
+    auto [a, b] = f(x, y);
+    std::vector<Tensor> out = {empty({rows, 3}), empty({rows, rows})};
+    ASSERT_EQ(program.run({x, y}, out), ALONE_OK) << program.context.message;
+    EXPECT_TRUE(allclose(out[0], a, 1e-2, 1e-2));
+    EXPECT_TRUE(allclose(out[1], b));
+    int now = ways();
+    EXPECT_TRUE(rows == 4 && found ? now == found : now > found);
+    found = now;
+  }
+}
+
+TEST(CudaAlone, LibrariesThatAreUnknownOrMissing) {
+  auto f = [](const Tensor& x) { return x.matmul(x); };
+  ExportOptions options = emulated();
+  options.libraries = {"cublas"};
+  EXPECT_EQ(error_of([&] { export_(f, {rand({2, 2})}, options); }),
+            "export: there is no library 'cublas' for exported programs; these are: cublaslt, cudnn");
+  options.libraries = {"cublaslt"};
+  ExportOptions host = options;
+  host.targets = {"x86-64"};
+  EXPECT_EQ(error_of([&] { export_(f, {rand({2, 2})}, host); }),
+            "export: 'cublaslt' is a library for GPUs; the program is for x86-64");
+#ifndef BRASA_SANITIZED
+  Folder folder;
+  std::string path = (folder.path / "net").string(), in = path + ".in", out = path + ".out";
+  export_(f, {rand({2, 2})}, options).write_executable(path);
+  save_tensors({{"in0", rand({2, 2})}}, in);
+  auto run = [&](const std::string& libraries) {
+    return std::system(("LD_LIBRARY_PATH=" + libraries + " " + path + " " + in + " " + out + " 2>/dev/null").c_str());
+  };
+  EXPECT_EQ(run(BRASA_FAKES), 0);
+  fs::create_symlink(fs::path(BRASA_FAKES) / "libcuda.so.1", folder.path / "libcuda.so.1");
+  EXPECT_NE(run(folder.path.string()), 0);
+#endif
 }
 
 TEST(CudaAlone, FailuresAreStatuses) {

@@ -218,6 +218,69 @@ TEST(Export, WeightsBesideAndThreads) {
   EXPECT_THROW(Loaded(exported, folder.path / ".", (folder.path / "none").c_str()), std::runtime_error);
 }
 
+// Contexts share what is made of weights: the first run of a level makes it, the last context that closes gives it back.
+TEST(Export, WhatIsMadeOfWeightsIsMadeOnce) {
+  Folder folder;
+  manual_seed(4);
+  nn::Conv2d first(nn::Conv2dOptions(3, 8, 3)), second(nn::Conv2dOptions(8, 40, 3));
+  nn::Linear last(40, 33);
+  auto f = [&](const Tensor& x) { return last(second(first(x).relu()).relu().mean({2, 3})); };
+  NoGradGuard no_grad;
+  Tensor x = rand({2, 3, 20, 20}), want = f(x);
+  ExportedProgram exported = export_(f, {x}, alone());
+  EXPECT_NE(exported.header().find("ALONE_PREPARED_BYTES"), std::string::npos);
+  Loaded program(exported, folder.path);
+  auto* open = program.at<decltype(alone_open)>("alone_open");
+  auto* close = program.at<decltype(alone_close)>("alone_close");
+  auto* run = program.at<decltype(alone_run)>("alone_run");
+  std::vector<Tensor> out = {full({2, 33}, NAN)};
+  ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
+  EXPECT_TRUE(allclose(out[0], want, 1e-4, 1e-5));
+
+  alone_tensor in = {x.data_ptr(), static_cast<size_t>(x.numel()) * sizeof(float), {2, 3, 20, 20}};
+  auto check = [&](int level) {
+    alone_context c;
+    ASSERT_EQ(open(&c, nullptr), ALONE_OK) << c.message;
+    c.level = std::min(c.level, level);
+    std::vector<char> memory(program.memory.size());
+    c.memory = memory.data();
+    c.memory_bytes = memory.size();
+    std::vector<float> y(2 * 33);
+    alone_tensor result = {y.data(), y.size() * sizeof(float), {}};
+    for (int k = 0; k < 3; ++k) {
+      ASSERT_EQ(run(&c, &in, &result), ALONE_OK) << c.message;
+      for (int64_t i = 0; i < 66; ++i) ASSERT_NEAR(y[i], want.data_ptr<float>()[i], 1e-3) << level;
+    }
+    close(&c);
+    close(&c);
+  };
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) threads.emplace_back(check, i % 3);
+    for (std::thread& t : threads) t.join();
+    if (round == 0) close(&program.context);  // so that nobody holds it
+  }
+}
+
+// A weight for the recordings before the one that changes it.
+TEST(Export, WhatOnlySomeSizesChangeIsState) {
+  Folder folder;
+  Tensor w = rand({40, 48}), first = w.clone();
+  auto f = [&](const Tensor& x) {
+    if (x.size(0) > 6) w.mul_(2);
+    return x.matmul(w);
+  };
+  Loaded program(export_(f, {rand({3, 40})}, alone({{0, 0, 1, 64}})), folder.path);
+  double factor = 1;
+  for (int64_t rows : {3, 8, 3, 16, 2}) {
+    if (rows > 6) factor *= 2;
+    Tensor x = rand({rows, 40});
+    std::vector<Tensor> out = {full({rows, 48}, NAN)};
+    ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
+    EXPECT_TRUE(allclose(out[0], x.matmul(first * factor), 1e-4, 1e-4)) << rows;
+  }
+}
+
 // Programs for another kind of processors, under an emulator of it.
 TEST(Export, ProgramsForAArch64) {
   auto there = [](const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; };

@@ -5,12 +5,10 @@
 #include <vector>
 
 #include "control.h"
-#include "runtime/emu/native_stream.h"
+#include "stream.h"
 
 // cuBLASLt as far as src/runtime/cuda/cublaslt.cpp uses it. Matrices lie by columns.
 namespace {
-
-using brasa::runtime::emu::NativeStream;
 
 brasa::fakes::Log log_of_calls;
 
@@ -124,6 +122,10 @@ BRASA_FAKE int cublasLtCreate(void** handle) {
   *handle = &log_of_calls;
   return 0;
 }
+BRASA_FAKE int cublasLtDestroy(void*) {
+  BRASA_NOTE;
+  return 0;
+}
 BRASA_FAKE size_t cublasLtGetVersion() { return 130100; }
 
 BRASA_FAKE int cublasLtMatmulDescCreate(Description** out, int compute, int scale) {
@@ -190,7 +192,7 @@ BRASA_FAKE int cublasLtMatmul(void*, const Description* d, const void* alpha, co
   if (!supported(*d, *a, *b, *out)) return kNotSupported;
   auto bytes = static_cast<uintptr_t>(bytes_of(out->type));
   if (reinterpret_cast<uintptr_t>(to) % bytes || reinterpret_cast<uintptr_t>(d->bias) % bytes) return kInvalid;
-  auto* queue = static_cast<NativeStream*>(stream);
+  auto* queue = brasa::fakes::stream_of(stream);
   if (!queue->computes()) return 0;
   Call call{*d,
             *a,

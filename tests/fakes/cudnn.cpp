@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "control.h"
-#include "runtime/emu/native_stream.h"
+#include "stream.h"
 
 // cuDNN as far as src/runtime/cuda/cudnn.cpp uses it: graphs of one convolution. Its first engine has tensor cores, which round float32, its second has none.
 namespace {
@@ -187,9 +187,14 @@ BRASA_FAKE int cudnnCreate(Library** handle) {
   *handle = new Library;
   return 0;
 }
+BRASA_FAKE int cudnnDestroy(Library* handle) {
+  BRASA_NOTE;
+  delete handle;
+  return 0;
+}
 BRASA_FAKE int cudnnSetStream(Library* handle, void* stream) {
   BRASA_NOTE;
-  handle->stream = static_cast<NativeStream*>(stream);
+  handle->stream = brasa::fakes::stream_of(stream);
   return 0;
 }
 

@@ -79,6 +79,11 @@ void add_export(CLI::App& app) {
                 "Processors that it has code for; it chooses when it runs. Else x86-64, x86-64+avx2 and x86-64+avx512, "
                 "for cuda nvptx+sm_80 and nvptx+sm_90")
       ->excludes(device);
+  c->add_option(
+       "--libraries", options->to.libraries,
+       "For cuda: cublaslt computes products, cudnn convolutions; they must be there where it runs. Else it has "
+       "kernels of its own")
+      ->check(CLI::IsMember({"cublaslt", "cudnn"}));
   c->add_option("--numbers", options->to.numbers, "strict, default or fast, as compile's option; else BRASA_NUMBERS")
       ->capture_default_str();
   c->callback([options] { run(*options); });

@@ -152,6 +152,10 @@ void lu_order(Draft& d) {
 
 }  // namespace
 
+int64_t alone_number(DType t) {
+  return t == DType::Float32 ? 0 : t == DType::Float64 ? 1 : t == DType::Float16 ? 2 : 3;
+}
+
 void AloneCall::run(runtime::Device&, runtime::Stream, void* const*, const int64_t*) const {
   fail_internal(str(function, " of a program that runs alone was called in the process"));
 }

@@ -8,7 +8,8 @@
 
 namespace brasa::compiler {
 
-/// A primitive in a program that runs alone: what its runtime is told (src/export/alone/call.h), which computes it there. Nothing runs it here.
+/// A primitive in a program that runs alone: what its runtime is told (src/export/alone/call.h), which computes it there, or has a GPU's library
+/// compute it. Nothing runs it here.
 struct AloneCall final : DeviceCall {
   std::string_view function;    // as the runtime names it
   std::vector<size_t> tensors;  // operands, then results, among the group's inputs and outputs
@@ -21,6 +22,11 @@ struct AloneCall final : DeviceCall {
  protected:
   double products(const int64_t*) const override { return 0; }
 };
+
+/// A floating dtype as the calls of a GPU's libraries are told it: 0 float32, 1 float64, 2 float16, 3 bfloat16.
+int64_t alone_number(DType t);
+/// Bytes of memory that calls of a GPU's libraries may work in.
+inline constexpr int64_t kAloneWorkspace = 32 << 20;
 
 extern const Implementation kAloneSort, kAloneFft, kAloneCholesky, kAloneLu, kAloneLuOrder, kAloneTriangularSolve,
     kAloneQr, kAloneReflectors, kAloneEigh, kAloneSvd;

@@ -31,9 +31,8 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
       // A tile that a size does not fill wastes work; of an unknown size a long one is assumed.
       if (m.is_constant()) waste *= padded(m.constant(), r);
       if (n.is_constant()) waste *= padded(n.constant(), v * lanes);
-      // For each k: r * v multiply-adds, v + r loads (two of each a cycle), at least 4 cycles latency for each accumulator. Panels
-      // come from the second cache.
-      double cycles = std::max({r * v / 2.0, (v + r) / 2.0, 4.0}) + 0.5 + 0.5 * v;
+      // For each k: r * v multiply-adds, v + r loads (two of each a cycle), at least 4 cycles latency for each accumulator.
+      double cycles = std::max({r * v / 2.0, (v + r) / 2.0, 4.0}) + 0.5;
       double cost = waste * cycles / (r * v);
       if (cost < best_cost * 0.999) {
         best_cost = cost;

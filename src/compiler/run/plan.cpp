@@ -287,11 +287,23 @@ class Planner {
         return i >= 0 ? lasting_[i] : prepares_[producer_.at(v)];
       };
       bool call = groups_[g].kind == GroupKind::Library && groups_[g].library->prepare;
-      prepares_[g] = !call && !makes_result_.count(g) && !copy_place_.count(g) &&
+      prepares_[g] = !call && !makes_result_.count(g) && !copy_place_.count(g) && has_sizes_of_inputs(groups_[g]) &&
                      std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), lasts) &&
                      may_keep(groups_[g].outputs);
     }
     out_.prepared = static_cast<size_t>(std::count(prepares_.begin(), prepares_.end(), true));
+  }
+  // What has other sizes, as zeros for a batch, would be made anew with all else where these change.
+  static bool has_sizes_of_inputs(const Group& g) {
+    auto symbols = [](const std::vector<Value>& values) {
+      std::vector<Expr> out;
+      for (Value v : values)
+        for (Expr e : type_of(v).shape) ir::collect_symbols(e, out);
+      return out;
+    };
+    std::vector<Expr> given = symbols(g.inputs), needed = symbols(g.outputs);
+    return std::all_of(needed.begin(), needed.end(),
+                       [&](Expr e) { return std::find(given.begin(), given.end(), e) != given.end(); });
   }
   // Whether there is room among what is kept. Sizes that only a call knows are not counted.
   bool may_keep(const std::vector<Value>& values) {

@@ -1,4 +1,4 @@
-/* Calls of the functions that programs carry besides their kernels. Part of runtime.c. */
+/* Calls of the functions that programs carry besides their kernels, or that a GPU's libraries have. Part of runtime.c. */
 #ifndef BRASA_ALONE_CALL_H
 #define BRASA_ALONE_CALL_H
 
@@ -8,6 +8,30 @@ typedef struct {
   const int64_t* facts;
   void* work;
 } Call;
+
+/* {0, 0, function, work memory, tensors, facts, sizes}. Without buffers, before a run, false where a size is not known. */
+static int read_call(Words at, void** buffers, const int64_t* symbols, int64_t* values, Call* call) {
+  memset(call, 0, sizeof *call);
+  at += 3;
+  if (buffers) call->work = buffers[*at];
+  ++at;
+  int64_t n = *at++;
+  for (int64_t i = 0; i < n; ++i, ++at)
+    if (buffers) call->tensors[i] = buffers[*at];
+  n = *at++;
+  call->facts = at;
+  at += n;
+  n = *at++;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!buffers && *at) return 0;
+    call->sizes[i] = size_at(&at, symbols, values);
+  }
+  return 1;
+}
+
+#ifdef ALONE_CUDA
+#include "export/alone/libraries.h"
+#else
 
 /* Gives what the function does not take of its operands' values, or null. */
 typedef const char* (*Function)(const Call*);
@@ -32,20 +56,16 @@ static void put_number(void* a, int64_t width, int64_t i, double x) {
 static const Function alone_functions[] = {ALONE_FUNCTIONS(FUNCTION)};
 #undef FUNCTION
 
-/* {0, 0, function, work memory, tensors, facts, sizes} */
+static alone_status call_function(alone_context* c, int64_t function, const Call* call) {
+  const char* message = alone_functions[function](call);
+  return message ? FAIL(c, ALONE_CHECK, "%s", message) : ALONE_OK;
+}
+#endif
+
 static alone_status run_call(const Work* w, Words at) {
-  Function function = alone_functions[at[2]];
-  Call call = {.work = w->buffers[at[3]]};
-  at += 4;
-  int64_t n = *at++;
-  for (int64_t i = 0; i < n; ++i) call.tensors[i] = w->buffers[*at++];
-  n = *at++;
-  call.facts = at;
-  at += n;
-  n = *at++;
-  for (int64_t i = 0; i < n; ++i) call.sizes[i] = size_at(&at, w->symbols, w->values);
-  const char* message = function(&call);
-  return message ? FAIL(w->context, ALONE_CHECK, "%s", message) : ALONE_OK;
+  Call call;
+  read_call(at, w->buffers, w->symbols, w->values, &call);
+  return call_function(w->context, at[2], &call);
 }
 
 #endif

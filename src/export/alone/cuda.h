@@ -48,6 +48,7 @@ typedef struct {
   Address weights, error;
   char* words;
   void **modules, **kernels, **parameters;
+  void* libraries; /* what libraries.h has */
 } Device;
 
 static Device* device_of(const alone_context* c) { return c->device; }
@@ -64,6 +65,14 @@ static int good(alone_context* c, int result, const char* call) {
   return 0;
 }
 #define CALL(c, name, ...) good(c, device_of(c)->name(__VA_ARGS__), #name)
+
+#ifdef ALONE_CALLS
+static alone_status open_libraries(alone_context* c);
+static void close_libraries(alone_context* c);
+#else
+static alone_status open_libraries(alone_context* c) { return (void)c, ALONE_OK; }
+static void close_libraries(alone_context* c) { (void)c; }
+#endif
 
 /* ---- Contexts. */
 
@@ -160,6 +169,7 @@ static void end_device(alone_context* c) {
   if (!d) return;
   if (d->cuda && d->cuCtxSetCurrent(d->cuda) == 0) {
     d->cuStreamSynchronize(c->stream);
+    close_libraries(c);
     for (int64_t m = 0; m < alone_plan[kModules]; ++m)
       if (d->modules[m]) d->cuModuleUnload(d->modules[m]);
     if (d->weights) d->cuMemFree_v2(d->weights);
@@ -186,6 +196,7 @@ static alone_status begin_device(alone_context* c) {
   if (!status) status = choose_gpu(c);
   if (!status) status = choose_level(c);
   if (!status) status = load_kernels(c);
+  if (!status) status = open_libraries(c);
   if (!status) status = take(c, sizeof(uint64_t), "what checks find", &d->error);
   /* The caller's stream need not wait for the default one. */
   if (!status &&

@@ -24,7 +24,8 @@ typedef enum alone_status {
   ALONE_FILE = 3,   /* a file of weights or state is missing, another program's, or cannot be written */
   ALONE_CPU = 4,    /* this processor, or GPU, runs none of the levels in the program */
   ALONE_CHECK = 5,  /* a value is one that an operator does not take (an index out of range) */
-  ALONE_DEVICE = 6  /* there is no driver or no GPU, or the driver failed */
+  ALONE_DEVICE = 6, /* there is no driver or no GPU, or the driver or a library failed */
+  ALONE_LIBRARY = 7 /* a library that the program was exported for (cuBLASLt, cuDNN) is missing or too old */
 } alone_status;
 
 #ifndef ALONE_CUDA

@@ -3,9 +3,11 @@
 #include "compiler/compile.h"
 #include "compiler/fusion/fuse.h"
 #include "compiler/fusion/indexing.h"
+#include "compiler/libraries/alone.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/run/size_program.h"
 #include "runtime/cuda/cudnn.h"
+#include "runtime/float32_products.h"
 #include "support/error.h"
 
 // Convolutions and their derivatives by cuDNN, of images whose channels are neighbours in memory.
@@ -53,6 +55,18 @@ class ConvolutionCall final : public DeviceCall {
     dilation_ = programs(steps(n, 2));
   }
 
+  /// What a program that runs alone is told of it.
+  std::unique_ptr<AloneCall> alone() const {
+    auto out = std::make_unique<AloneCall>();
+    out->function = "convolution";
+    out->tensors = {image_.at, weight_.at, result_.at};
+    bool exact = dtype_ == DType::Float32 && !runtime::float32_products_in_tf32();
+    out->facts = {alone_number(dtype_), static_cast<int64_t>(computed_), exact, static_cast<int64_t>(stride_.size())};
+    for (const auto* of : {&image_.sizes, &weight_.sizes, &result_.sizes, &stride_, &padding_, &dilation_})
+      out->sizes.insert(out->sizes.end(), of->begin(), of->end());
+    out->work = SizeProgram(Expr(kAloneWorkspace));
+    return out;
+  }
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
     runtime::cuda::run_convolution(
@@ -85,7 +99,9 @@ class ConvolutionCall final : public DeviceCall {
 
 template <Computed computed>
 std::unique_ptr<DeviceCall> prepare(const Group& g, const CompilerOptions& options, ir::Facts&) {
-  return std::make_unique<ConvolutionCall>(g, computed, options.measure);
+  auto call = std::make_unique<ConvolutionCall>(g, computed, options.measure);
+  if (options.portable) return call->alone();
+  return call;
 }
 
 template <Computed computed>

@@ -1,8 +1,10 @@
 #include "compiler/compile.h"
+#include "compiler/libraries/alone.h"
 #include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/run/size_program.h"
 #include "runtime/cuda/cublaslt.h"
+#include "runtime/float32_products.h"
 #include "support/error.h"
 
 // Products of matrices, [b,] m, k times [b,] k, n, by cuBLASLt, which reads its operands through transpositions, slices and conversions
@@ -137,6 +139,21 @@ class ProductCall final : public DeviceCall {
     row_ = SizeProgram(strides[strides.size() - 2]);
   }
 
+  /// What a program that runs alone is told of it.
+  std::unique_ptr<AloneCall> alone() const {
+    auto out = std::make_unique<AloneCall>();
+    out->function = "product";
+    out->tensors = {left_.input, right_.input, inputs_};
+    if (bias_ >= 0) out->tensors.push_back(static_cast<size_t>(bias_));
+    bool tf32 = left_.dtype == DType::Float32 && runtime::float32_products_in_tf32();
+    out->facts = {alone_number(left_.dtype), alone_number(result_), tf32, bias_ >= 0};
+    out->sizes = {count_, rows_, inner_, columns_};
+    for (const Operand* o : {&left_, &right_})
+      out->sizes.insert(out->sizes.end(), {o->offset, o->row, o->column, o->batch});
+    out->sizes.insert(out->sizes.end(), {row_, batch_});
+    out->work = SizeProgram(Expr(kAloneWorkspace));
+    return out;
+  }
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
     runtime::cuda::run_product({left_.dtype, result_, rows_(symbols), inner_(symbols), columns_(symbols),
@@ -181,7 +198,9 @@ class ProductCall final : public DeviceCall {
 };
 
 constexpr auto prepare = [](const Group& g, const CompilerOptions& options, ir::Facts&) -> std::unique_ptr<DeviceCall> {
-  return std::make_unique<ProductCall>(g, options.measure);
+  auto call = std::make_unique<ProductCall>(g, options.measure);
+  if (options.portable) return call->alone();
+  return call;
 };
 
 }  // namespace
