@@ -16,10 +16,11 @@ class PassManager;
 namespace brasa::compiler {
 
 /// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16", "x86-64+avx512+bf16+amx", "aarch64",
-/// "nvptx+sm_80", with ";strict" or ";fast" for these levels of numbers (compile.h).
+/// "nvptx+sm_80", with ";strict" or ";fast" for these levels of numbers (compile.h), and ";baseline" for code of an x86 that is made in a
+/// tenth of the time, runs much slower and gives the same bits.
 struct Target {
   std::string text;  // without options
-  bool gpu = false, strict = false, fast = false;
+  bool gpu = false, strict = false, fast = false, baseline = false;
   // What the code generator itself decides by.
   bool masks = false;            // masked vector loads and stores of every width
   bool wide_masks = false;       // of 32 and 64 bits
@@ -27,6 +28,7 @@ struct Target {
   bool native_brain = false;     // f32 -> bf16
   bool pairs = false;            // adds products of pairs of bfloat16
   bool tiles = false;            // products of matrices by tiles (AMX)
+  bool fma = false;              // x * y + z, rounded once
   bool native_rounding = false;  // floor, ceil, trunc, round to even
   bool early = false;            // kernels start before those they depend on have ended
   bool small = false;            // code reaches its constants in a few instructions only where all are within 1 MiB

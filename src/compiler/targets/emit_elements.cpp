@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <bit>
+
+#include "compiler/targets/emitter.h"
+
+// Baseline code: a vector loop runs element by element, as LLVM is fast where there are no vectors. Sums have the accumulators that
+// optimized code has, one for each lane of each copy, and join them as it does, so that results are the same to the bit.
+namespace brasa::compiler {
+
+// Whether the result depends on the order of the items: rounding does, and which zero or NaN is the larger one.
+bool Emitter::depends_on_order(const Node* reduction) const {
+  return reduction->types.size() == 1 && is_floating(reduction->types[0].dtype);
+}
+
+void Emitter::emit_elements(const Loop& loop) {
+  const For& f = analysis_.loops()[loop.loop];
+  Expr n = at_copy(f.extent());
+  llvm::Value* end = eval_expr(n);
+  int64_t step = int64_t{f.width} * f.unroll;
+  bool accumulates = step > 1 && std::any_of(loop.closes.begin(), loop.closes.end(), [&](const Node* r) {
+                       return loop_kind(r->op) == LoopOp::Reduce && depends_on_order(r);
+                     });
+  bool masked = f.width > 1 && ends_masked(loop.loop);
+  // Where full steps of all copies end, and where single vectors do.
+  llvm::Value *steps = nullptr, *vectors = nullptr;
+  if (accumulates) {
+    auto whole = [&](int64_t width) { return b_.CreateNSWSub(end, b_.CreateURem(end, i64(width))); };
+    steps = whole(step);
+    vectors = masked ? end : whole(f.width);
+  }
+  emit_counted(i64(0), end, i64(1), n->min >= 1, [&](llvm::Value* i) {
+    enter_vector(loop.loop, 1, 1, i);
+    if (accumulates) {
+      llvm::Value *in_step = b_.CreateURem(i, i64(step)), *in_vector = b_.CreateURem(i, i64(f.width));
+      llvm::Value* at = b_.CreateSelect(b_.CreateICmpSLT(i, steps), in_step, in_vector);
+      vector_.accumulator = b_.CreateSelect(b_.CreateICmpSLT(i, vectors), at, i64(step));
+    }
+    emit_block(loop.body);
+    vector_ = {};
+  });
+}
+
+void Emitter::start_elements(const Node* n, Accumulators& a) {
+  int loop = std::countr_zero(analysis_.closed(n) & analysis_.kind(ForKind::Vector));
+  const For& f = analysis_.loops()[loop];
+  a.closes_vector = a.by_element = true;
+  a.lanes = f.width;
+  a.copies = f.unroll;
+  bool scalars = f.width > 1 && !ends_masked(loop);
+  llvm::Type* t = register_type(n->types[0].dtype);
+  llvm::Value *vector = neutral(n, a.lanes)[0], *scalar = neutral(n, 1)[0];
+  int64_t of_vectors = int64_t{a.lanes} * a.copies;
+  for (size_t i = combinations(analysis_.of(n), false); i > 0; --i) {
+    llvm::Value* array = stack(t, of_vectors + 1, 64);
+    for (int64_t c = 0; c < a.copies; ++c) {
+      a.vectors.push_back(b_.CreateInBoundsGEP(t, array, i64(c * a.lanes)));
+      b_.CreateAlignedStore(vector, a.vectors.back(), llvm::Align(1));
+    }
+    llvm::Value* rest = b_.CreateInBoundsGEP(t, array, i64(of_vectors));
+    b_.CreateStore(scalar, rest);
+    if (scalars) a.scalars.push_back(rest);
+  }
+}
+
+llvm::Value* Emitter::accumulator_of_element(const Node* n, const Accumulators& a, size_t place) {
+  llvm::Value* array = a.vectors[place];
+  if (!vector_.accumulator) return array;
+  return b_.CreateInBoundsGEP(register_type(n->types[0].dtype), array, vector_.accumulator);
+}
+
+Emitter::Values Emitter::read_elements(const Node* n, llvm::Value* from, int lanes) {
+  llvm::Type* t = register_type(n->types[0].dtype);
+  llvm::Type* all = lanes == 1 ? t : llvm::FixedVectorType::get(t, static_cast<unsigned>(lanes));
+  return {b_.CreateAlignedLoad(all, from, llvm::Align(1))};
+}
+
+}  // namespace brasa::compiler
