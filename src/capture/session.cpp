@@ -466,6 +466,7 @@ void Session::count_work(const Variant& variant, const program::SymbolValues& sy
   work_->ran(variant.executable.get(), {symbols.data(), symbols.size()});
   work_->comparable = work_->comparable && !variant.attachment && device().on_host();
   if (!work_->weigh) return;
+  variant.executable->optimize();
   work_->operators += path_.position();
   for (const ir::Type& t : path_.trace().types) {
     int64_t bytes = size_of(t.dtype);

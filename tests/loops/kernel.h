@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/kernels/baseline.h"
 #include "compiler/kernels/codegen_client.h"
 #include "compiler/loops/builder.h"
 #include "compiler/loops/layout.h"
@@ -38,6 +39,8 @@ class Kernel {
     std::string text = ir::print(graph);
     code = runtime::cpu::load(compile_kernel_texts({&text, 1}, target));
     layout = layout_of(graph);
+    baseline = nullptr;
+    if (has_baseline(text, target)) baseline = runtime::cpu::load(compile_kernel_texts({&text, 1}, target + ";baseline"));
   }
 
   void run(std::vector<void*> buffers, std::vector<int64_t> sizes = {}, int64_t grain = 1) {
@@ -51,15 +54,36 @@ class Kernel {
     for (void* b : buffers) slots.push_back(reinterpret_cast<runtime::Slot>(b));
     slots.insert(slots.end(), numbers.begin(), numbers.end());
     slots.insert(slots.end(), sizes.begin(), sizes.end());
-    runtime::cpu::launch(code->function(graph.name), slots.data(), evaluate(layout.count, value), grain,
-                         static_cast<size_t>(evaluate(layout.scratch_bytes, value)));
+    auto launch = [&](const runtime::cpu::Code& c) {
+      runtime::cpu::launch(c.function(graph.name), slots.data(), evaluate(layout.count, value), grain,
+                           static_cast<size_t>(evaluate(layout.scratch_bytes, value)));
+    };
+    if (!baseline) return launch(*code);
+    // Both codes on the same buffers.
+    using Contents = std::vector<std::vector<std::byte>>;
+    auto contents = [&] {
+      Contents out;
+      for (size_t i = 0; i < buffers.size(); ++i) {
+        const ir::Type& t = type_of(graph.inputs()[i].value);
+        auto* data = static_cast<const std::byte*>(buffers[i]);
+        out.emplace_back(data, data + (data ? evaluate(t.shape[0], value) * size_of(t.dtype) : 0));
+      }
+      return out;
+    };
+    Contents before = contents();
+    launch(*baseline);
+    Contents quick = contents();
+    for (size_t i = 0; i < buffers.size(); ++i)
+      if (!before[i].empty()) std::memcpy(buffers[i], before[i].data(), before[i].size());
+    launch(*code);
+    EXPECT_EQ(contents(), quick) << "baseline code and optimized code differ:\n" << ir::print(graph);
   }
 
   std::vector<runtime::Slot> numbers;  // of the next run
   ir::Graph graph;
   LoopBuilder b;
   KernelLayout layout;
-  std::shared_ptr<const runtime::cpu::Code> code;
+  std::shared_ptr<const runtime::cpu::Code> code, baseline;
 };
 
 template <class T = float>

@@ -1,6 +1,7 @@
 #include "compiler/run/compiled.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "ir/text.h"
@@ -62,8 +63,60 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
             parts_.checks.empty() && std::all_of(buffers_.begin(), buffers_.end(), [](const Buffer& b) {
               return b.kind == Place::Input || b.kind == Place::Output;
             });
+  for (const Step& s : parts_.steps)
+    if (const auto& k = s.kernel.baseline; k && std::find(baseline_.begin(), baseline_.end(), k) == baseline_.end())
+      baseline_.push_back(k);
+  all_optimized_ = baseline_.empty();
   if (parts_.keep) plan_keeping();
   if (!device.on_host() && !keeper_ && parts_.ahead) plan_ahead();
+}
+
+// Adds the time from here to the end of the block to the batch's kernels that run baseline code.
+class CompiledGraph::BaselineTime {
+ public:
+  BaselineTime(const CompiledGraph& graph, const Batch& batch)
+      : graph_(graph.all_optimized_.load(std::memory_order_relaxed) ? nullptr : &graph), batch_(batch) {
+    if (graph_) begin_ = Clock::now();
+  }
+  ~BaselineTime() {
+    if (graph_) graph_->note_time(batch_, std::chrono::nanoseconds(Clock::now() - begin_).count());
+  }
+  BaselineTime(const BaselineTime&) = delete;
+  BaselineTime& operator=(const BaselineTime&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const CompiledGraph* graph_;
+  const Batch batch_;
+  Clock::time_point begin_;
+};
+
+void CompiledGraph::note_time(const Batch& b, int64_t nanoseconds) const {
+  auto kernels = static_cast<int64_t>(b.end - b.begin);
+  for (size_t s = b.begin; s < b.end; ++s)
+    if (BaselineKernel* k = parts_.steps[s].kernel.baseline.get()) k->ran(nanoseconds / kernels);
+}
+
+// With one that is due those are optimized that soon will be, so that several threads compile.
+void CompiledGraph::optimize_due() const {
+  if (all_optimized_.load(std::memory_order_relaxed)) return;
+  if (std::none_of(baseline_.begin(), baseline_.end(), [](const auto& k) { return k->due(); })) return;
+  std::vector<std::shared_ptr<BaselineKernel>> due;
+  for (const auto& k : baseline_)
+    if (k->half_due()) due.push_back(k);
+  compiler::optimize(due);
+  all_optimized_ = baseline_kernels() == 0;
+}
+
+void CompiledGraph::optimize() const {
+  if (all_optimized_.load(std::memory_order_relaxed)) return;
+  compiler::optimize(baseline_);
+  all_optimized_ = baseline_kernels() == 0;
+}
+
+size_t CompiledGraph::baseline_kernels() const {
+  return static_cast<size_t>(
+      std::count_if(baseline_.begin(), baseline_.end(), [](const auto& k) { return !k->optimized(); }));
 }
 
 void CompiledGraph::add_slots(const Step& s, const Run& r, Slots& slots) {
@@ -83,7 +136,11 @@ void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> 
   std::optional<runtime::KernelSpans> spans;
   if (runtime::recording_spans()) [[unlikely]]
     spans.emplace(device_, runtime::kDefaultStream);
-  device_.launch(launch_of(s, slots, 1, symbols), runtime::kDefaultStream);
+  {
+    BaselineTime time(*this, {0, 1});
+    device_.launch(launch_of(s, slots, 1, symbols), runtime::kDefaultStream);
+  }
+  optimize_due();
   if (spans) [[unlikely]]
     spans->launched(parts_.report.kernels[s.group], s.bytes(symbols), s.flops(symbols));
 }
@@ -107,7 +164,7 @@ void CompiledGraph::run_batch(const Batch& b, const Run& r) const {
         add_slots(step, r, slots);
         int64_t from = (begin - first[s]) * step.grain,
                 to = std::min((stop - first[s]) * step.grain, step.count(r.symbols));
-        reinterpret_cast<runtime::cpu::KernelFunction>(reinterpret_cast<uintptr_t>(step.kernel.function))(
+        reinterpret_cast<runtime::cpu::KernelFunction>(reinterpret_cast<uintptr_t>(step.function()))(
             slots.data(), from, to, nullptr);
       }
       begin = stop;
@@ -138,7 +195,7 @@ void CompiledGraph::launch(const Batch& b, const Run& r) const {
 
 runtime::Launch CompiledGraph::launch_of(const Step& s, const Slots& slots, size_t calls,
                                          const int64_t* symbols) const {
-  return {s.kernel.function,
+  return {s.function(),
           {slots.data(), slots.size()},
           s.buffers.size(),
           s.count(symbols),
@@ -247,6 +304,7 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
   for (; n < parts_.batches.size(); ++n) {
     const Batch& b = parts_.batches[n];
     bool several = b.end - b.begin > 1;
+    BaselineTime time(*this, b);
     if (r.kept && !r.kept->recording() && same_[n])
       parts_.steps[b.begin].call ? r.kept->skip_call() : r.kept->skip_launch();
     else
@@ -254,6 +312,7 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
     if (spans) note_batch(parts_, b, r.symbols, *spans);
     check(b.end - 1, r);
   }
+  optimize_due();
 }
 
 const Report* report_of(const Executable& executable) {
