@@ -1,3 +1,5 @@
+#include <llvm/IR/Intrinsics.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -17,8 +19,8 @@ void Emitter::emit_elements(const Loop& loop) {
   Expr n = at_copy(f.extent());
   llvm::Value* end = eval_expr(n);
   int64_t step = int64_t{f.width} * f.unroll;
-  bool accumulates = step > 1 && std::any_of(loop.closes.begin(), loop.closes.end(), [&](const Node* r) {
-                       return loop_kind(r->op) == LoopOp::Reduce && depends_on_order(r);
+  bool accumulates = step > 1 && std::any_of(accumulators_.begin(), accumulators_.end(), [&](const auto& a) {
+                       return a.second.by_element && (analysis_.closed(a.first) >> loop.loop & 1);
                      });
   bool masked = f.width > 1 && ends_masked(loop.loop);
   // Where full steps of all copies end, and where single vectors do.
@@ -72,6 +74,18 @@ Emitter::Values Emitter::read_elements(const Node* n, llvm::Value* from, int lan
   llvm::Type* t = register_type(n->types[0].dtype);
   llvm::Type* all = lanes == 1 ? t : llvm::FixedVectorType::get(t, static_cast<unsigned>(lanes));
   return {b_.CreateAlignedLoad(all, from, llvm::Align(1))};
+}
+
+// The smaller or larger integer by a comparison: LLVM's fast selection of instructions knows no intrinsic for it. Null for other intrinsics.
+llvm::Value* Emitter::chosen_of_two(unsigned id, llvm::ArrayRef<llvm::Value*> args) {
+  using P = llvm::CmpInst::Predicate;
+  P first = P::BAD_ICMP_PREDICATE;
+  if (id == llvm::Intrinsic::smin) first = P::ICMP_SLT;
+  if (id == llvm::Intrinsic::smax) first = P::ICMP_SGT;
+  if (id == llvm::Intrinsic::umin) first = P::ICMP_ULT;
+  if (id == llvm::Intrinsic::umax) first = P::ICMP_UGT;
+  if (first == P::BAD_ICMP_PREDICATE) return nullptr;
+  return b_.CreateSelect(b_.CreateICmp(first, args[0], args[1]), args[0], args[1]);
 }
 
 }  // namespace brasa::compiler

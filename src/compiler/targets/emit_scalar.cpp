@@ -148,7 +148,7 @@ llvm::Value* Emitter::extremum(bool max, llvm::Value* a, llvm::Value* b, DType t
   if (!is_floating(t)) {
     auto id = is_signed(t) ? (max ? llvm::Intrinsic::smax : llvm::Intrinsic::smin)
                            : (max ? llvm::Intrinsic::umax : llvm::Intrinsic::umin);
-    return b_.CreateBinaryIntrinsic(id, a, b);
+    return intrinsic(id, {a, b});
   }
   // The comparison picks `a` where b is NaN too late, so a NaN in b is asked for by itself; one in a loses no comparison.
   llvm::Value* win = max ? b_.CreateFCmpOGT(b, a) : b_.CreateFCmpOLT(b, a);

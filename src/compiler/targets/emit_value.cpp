@@ -205,6 +205,7 @@ llvm::AllocaInst* Emitter::stack(llvm::Type* t, int64_t count, int align) {
 }
 
 llvm::Value* Emitter::intrinsic(unsigned id, llvm::ArrayRef<llvm::Value*> args, llvm::ArrayRef<llvm::Type*> types) {
+  if (llvm::Value* chosen = target_.baseline ? chosen_of_two(id, args) : nullptr) return chosen;
   std::vector<llvm::Type*> overloads(types.begin(), types.end());
   if (overloads.empty()) overloads.push_back(args[0]->getType());
   return b_.CreateIntrinsic(static_cast<llvm::Intrinsic::ID>(id), overloads, args);

@@ -97,6 +97,7 @@ class Emitter {
   void start_elements(const ir::Node* n, Accumulators& a);
   llvm::Value* accumulator_of_element(const ir::Node* n, const Accumulators& a, size_t place);
   Values read_elements(const ir::Node* n, llvm::Value* from, int lanes);
+  llvm::Value* chosen_of_two(unsigned intrinsic, llvm::ArrayRef<llvm::Value*> args);
 
   // emit_fused.cpp: products whose only use is a sum
   const ir::Node* fused_product(ir::Value v, const ir::Node* user, Ranges ranges) const;
