@@ -41,7 +41,8 @@ class Kernel {
     code = runtime::cpu::load(compile_kernel_texts({&text, 1}, target));
     layout = layout_of(graph);
     baseline = nullptr;
-    if (has_baseline(text, target)) baseline = runtime::cpu::load(compile_kernel_texts({&text, 1}, target + ";baseline"));
+    if (has_baseline(text, target))
+      baseline = runtime::cpu::load(compile_kernel_texts({&text, 1}, target + ";baseline"));
   }
 
   void run(std::vector<void*> buffers, std::vector<int64_t> sizes = {}, int64_t grain = 1) {
@@ -84,8 +85,9 @@ class Kernel {
       for (size_t at = 0; at < quick[i].size(); at += size)
         if (std::memcmp(quick[i].data() + at, slow[i].data() + at, size) != 0 &&
             !(is_nan(quick[i].data() + at, t) && is_nan(slow[i].data() + at, t))) {
-          ADD_FAILURE() << "element " << at / size << " of buffer " << i << " is " << ::testing::PrintToString(quick[i][at])
-                        << "… with baseline code, " << ::testing::PrintToString(slow[i][at]) << "… optimized:\n"
+          ADD_FAILURE() << "element " << at / size << " of buffer " << i << " is "
+                        << ::testing::PrintToString(quick[i][at]) << "… with baseline code, "
+                        << ::testing::PrintToString(slow[i][at]) << "… optimized:\n"
                         << ir::print(graph);
           break;
         }

@@ -36,9 +36,9 @@ struct Step {
   std::shared_ptr<const LibraryStep> library;  // instead of a kernel
   std::shared_ptr<const DeviceCall> call;      // instead of both
   runtime::Function function() const { return kernel.baseline ? kernel.baseline->function() : kernel.function; }
-  size_t group = 0;                            // of the plan
-  SizeProgram bytes;                           // that it reads and writes
-  SizeProgram elements, results, steps;        // of a kernel: see Work
+  size_t group = 0;                      // of the plan
+  SizeProgram bytes;                     // that it reads and writes
+  SizeProgram elements, results, steps;  // of a kernel: see Work
   double flops(const int64_t* symbols) const;
 };
 

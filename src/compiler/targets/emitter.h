@@ -45,10 +45,10 @@ class Emitter {
     int loop = -1;
     int lanes = 1, copies = 1, copy = 0;
     llvm::Value* start = nullptr;
-    llvm::Value* mask = nullptr;   // <lanes x i1>, null for all
-    llvm::Value* whole = nullptr;  // whether the mask is all, where it may be and may not be
-    ir::Expr symbol;               // stands for `start` in expressions, with its known multiple
-    ir::Expr lane;                 // stands for the lane number
+    llvm::Value* mask = nullptr;         // <lanes x i1>, null for all
+    llvm::Value* whole = nullptr;        // whether the mask is all, where it may be and may not be
+    ir::Expr symbol;                     // stands for `start` in expressions, with its known multiple
+    ir::Expr lane;                       // stands for the lane number
     llvm::Value* accumulator = nullptr;  // baseline code: which of a sum's the optimized code would add this element to
   };
 
