@@ -50,17 +50,13 @@ void Emitter::start_elements(const Node* n, Accumulators& a) {
   a.copies = f.unroll;
   bool scalars = f.width > 1 && !ends_masked(loop);
   llvm::Type* t = register_type(n->types[0].dtype);
-  llvm::Value *vector = neutral(n, a.lanes)[0], *scalar = neutral(n, 1)[0];
+  llvm::Value* none = neutral(n, 1)[0];
   int64_t of_vectors = int64_t{a.lanes} * a.copies;
   for (size_t i = combinations(analysis_.of(n), false); i > 0; --i) {
-    llvm::Value* array = stack(t, of_vectors + 1, 64);
-    for (int64_t c = 0; c < a.copies; ++c) {
-      a.vectors.push_back(b_.CreateInBoundsGEP(t, array, i64(c * a.lanes)));
-      b_.CreateAlignedStore(vector, a.vectors.back(), llvm::Align(1));
-    }
-    llvm::Value* rest = b_.CreateInBoundsGEP(t, array, i64(of_vectors));
-    b_.CreateStore(scalar, rest);
-    if (scalars) a.scalars.push_back(rest);
+    a.vectors.push_back(stack(t, of_vectors + 1, 64));
+    auto at = [&](llvm::Value* place) { return b_.CreateInBoundsGEP(t, a.vectors.back(), place); };
+    emit_counted(i64(0), i64(of_vectors + 1), i64(1), true, [&](llvm::Value* e) { b_.CreateStore(none, at(e)); });
+    if (scalars) a.scalars.push_back(at(i64(of_vectors)));
   }
 }
 
@@ -70,10 +66,32 @@ llvm::Value* Emitter::accumulator_of_element(const Node* n, const Accumulators& 
   return b_.CreateInBoundsGEP(register_type(n->types[0].dtype), array, vector_.accumulator);
 }
 
-Emitter::Values Emitter::read_elements(const Node* n, llvm::Value* from, int lanes) {
+llvm::Value* Emitter::read_element(const Node* n, llvm::Value* from) {
+  return b_.CreateLoad(register_type(n->types[0].dtype), from);
+}
+
+// Joins the accumulators in their array: neighbouring copies, then halves of what is left, as fold_list and fold_lanes do.
+llvm::Value* Emitter::fold_elements(const Node* n, const Accumulators& a, size_t place) {
   llvm::Type* t = register_type(n->types[0].dtype);
-  llvm::Type* all = lanes == 1 ? t : llvm::FixedVectorType::get(t, static_cast<unsigned>(lanes));
-  return {b_.CreateAlignedLoad(all, from, llvm::Align(1))};
+  auto at = [&](llvm::Value* e) { return b_.CreateInBoundsGEP(t, a.vectors[place], e); };
+  auto join = [&](int64_t count, const std::function<llvm::Value*(llvm::Value*)>& first, int64_t apart) {
+    emit_counted(i64(0), i64(count), i64(1), true, [&](llvm::Value* e) {
+      llvm::Value *from = first(e), *x = read_element(n, at(from));
+      llvm::Value* y = read_element(n, at(b_.CreateAdd(from, i64(apart))));
+      b_.CreateStore(combine(n->arg<std::string>(2), {x}, {y}, n->types[0].dtype)[0], at(e));
+    });
+  };
+  int64_t lanes = a.lanes;
+  for (int64_t copies = a.copies; copies > 1; copies = (copies + 1) / 2) {
+    join(copies / 2 * lanes, [&](llvm::Value* e) { return b_.CreateAdd(e, b_.CreateAnd(e, i64(-lanes))); }, lanes);
+    if (copies % 2)
+      emit_counted(i64(0), i64(lanes), i64(1), true, [&](llvm::Value* e) {
+        llvm::Value* last = read_element(n, at(b_.CreateAdd(e, i64((copies - 1) * lanes))));
+        b_.CreateStore(last, at(b_.CreateAdd(e, i64(copies / 2 * lanes))));
+      });
+  }
+  for (int64_t half = lanes / 2; half > 0; half /= 2) join(half, [](llvm::Value* e) { return e; }, half);
+  return read_element(n, a.vectors[place]);
 }
 
 // The smaller or larger integer by a comparison: LLVM's fast selection of instructions knows no intrinsic for it. Null for other intrinsics.

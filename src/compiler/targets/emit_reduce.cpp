@@ -99,11 +99,11 @@ void Emitter::accumulate(const Node* n) {
   Ranges free = analysis_.of(n);
   size_t at = combination(free, in_vector(free)), results = n->types.size();
   bool in_scalars = a.closes_vector && vector_.lanes == 1 && !a.scalars.empty() && !a.by_element;
-  size_t place = in_scalars ? at : at * a.copies + (a.closes_vector ? vector_.copy : 0);
+  size_t place = in_scalars || a.by_element ? at : at * a.copies + (a.closes_vector ? vector_.copy : 0);
   llvm::Value** slots = (in_scalars ? a.scalars : a.vectors).data() + place * results;
   llvm::Value* of_element = a.by_element ? accumulator_of_element(n, a, place) : nullptr;
   if (of_element) slots = &of_element;
-  Values old = of_element ? read_elements(n, of_element, 1) : read_slots({slots, results}), items, next;
+  Values old = of_element ? Values{read_element(n, of_element)} : read_slots({slots, results}), items, next;
   if (llvm::Value* sum = add_pair_product(n, old[0])) {
     next = {sum};
   } else if (const Node* product = fused_product(items_of(n)[0], n, analysis_.inside(n))) {
@@ -232,13 +232,15 @@ void Emitter::finish_reduce(const Node* n) {
   for_combinations(free, in_vector(free), [&] {
     size_t at = combination(free, in_vector(free));
     std::vector<Values> list;
-    for (int c = 0; c < a.copies; ++c)
-      list.push_back(a.by_element ? read_elements(n, a.vectors[at * a.copies + c], a.lanes)
-                                  : read(a.vectors, at * a.copies + c));
+    if (a.by_element) {
+      list.push_back({fold_elements(n, a, at)});
+    } else {
+      for (int c = 0; c < a.copies; ++c) list.push_back(read(a.vectors, at * a.copies + c));
+    }
     Values v = fold_list(combiner_of(n), std::move(list), t);
     if (a.closes_vector) v = fold_lanes(combiner_of(n), v, t);
     if (!a.scalars.empty()) {
-      Values rest = a.by_element ? read_elements(n, a.scalars[at], 1) : read(a.scalars, at);
+      Values rest = a.by_element ? Values{read_element(n, a.scalars[at])} : read(a.scalars, at);
       v = combine(combiner_of(n), v, rest, t);
     }
     all.push_back(std::move(v));

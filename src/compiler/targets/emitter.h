@@ -96,7 +96,8 @@ class Emitter {
   bool depends_on_order(const ir::Node* reduction) const;
   void start_elements(const ir::Node* n, Accumulators& a);
   llvm::Value* accumulator_of_element(const ir::Node* n, const Accumulators& a, size_t place);
-  Values read_elements(const ir::Node* n, llvm::Value* from, int lanes);
+  llvm::Value* read_element(const ir::Node* n, llvm::Value* from);
+  llvm::Value* fold_elements(const ir::Node* n, const Accumulators& a, size_t place);
   llvm::Value* chosen_of_two(unsigned intrinsic, llvm::ArrayRef<llvm::Value*> args);
 
   // emit_fused.cpp: products whose only use is a sum
