@@ -16,6 +16,13 @@ constexpr int kCallersLoop = 63;
 
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 
+// By node: all are live, though nothing is an output.
+std::unordered_map<const Node*, int> uses_in(const ir::Graph& loops) {
+  std::unordered_map<const Node*, int> uses;
+  for (Node* n : loops.nodes()) n->for_each_input([&](Value v) { ++uses[v.node]; });
+  return uses;
+}
+
 }  // namespace
 
 Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath& kernel)
@@ -25,7 +32,7 @@ Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath&
       graph_(*kernel.graph),
       exact_(kernel.exact),
       branches_(target.gpu ? std::map<Branch, std::vector<Value>>() : branches_of(graph_)),
-      uses_(ir::count_uses(graph_)),
+      uses_(uses_in(graph_)),
       nest_(linearize(graph_)),
       analysis_(*nest_.analysis),
       layout_(layout_of(graph_)),
