@@ -11,6 +11,8 @@ namespace brasa {
 struct Stats {
   int64_t compilations = 0;  ///< graphs that were made ready to run: eager operators, their backward, captured segments
   int64_t kernels_generated = 0;  ///< kernels for which the code generator ran
+  int64_t kernels_optimized =
+      0;  ///< those that began with baseline code and were compiled once more, counted twice above
   int64_t kernels_from_disk = 0;  ///< kernels whose code the disk cache had
   int64_t kernels_from_pack = 0;  ///< kernels that ship with the library
   int64_t variants = 0;  ///< compiled forms of eager operators, their backward and captured segments that are kept now

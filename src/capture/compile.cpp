@@ -8,7 +8,7 @@
 #include "capture/minify_runs.h"
 #include "capture/session.h"
 #include "capture/stance.h"
-#include "compiler/compile.h"
+#include "compiler/run/compiled.h"
 #include "support/epoch.h"
 #include "support/error.h"
 #include "support/settings.h"
@@ -173,6 +173,9 @@ void explain_place(const capture::ResumePoint& point, Explanation& out) {
         g.bytes_before = report->bytes_before;
         g.bytes_after = report->bytes_after;
         for (const std::string& line : report->kernels) g.kernels += line + "\n";
+        if (auto* compiled = dynamic_cast<const compiler::CompiledGraph*>(v.executable.get()))
+          if (size_t n = compiled->baseline_kernels())
+            g.kernels += brasa::str(n, n == 1 ? " kernel has" : " kernels have", " baseline code\n");
       }
       g.guards = capture::guards_of(*trace);
       for (const ir::Fact& f : v.program.conditions.facts())

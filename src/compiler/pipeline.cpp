@@ -248,6 +248,32 @@ const char* suffix(Numbers numbers) {
   return numbers == Numbers::Strict ? ";strict" : numbers == Numbers::Fast ? ";fast" : "";
 }
 
+// What a run of each distinct kernel takes in nanoseconds with baseline code, about; infinite where sizes are not known.
+std::vector<double> expected_times(const LoweredGraph& lowered, const ir::Facts& facts) {
+  constexpr double kOperation = 0.5;  // a line of a kernel's text, for one element
+  constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  auto number = [&](Expr e) {
+    if (e.is_constant()) return static_cast<double>(e.constant());
+    return facts.has_hint(e) ? static_cast<double>(facts.hint(e)) : kUnknown;
+  };
+  std::vector<double> out(lowered.texts.size(), 0);
+  size_t launched_with = 1;
+  for (size_t g = 0; g < lowered.plan.steps.size(); ++g) {
+    if (lowered.calls[g]) launched_with = lowered.calls[g];
+    const Group& group = lowered.plan.steps[g];
+    if (group.kind == GroupKind::Library) continue;
+    Work work = group.work();
+    double elements = number(group.domain.numel()) + number(work.results) * number(work.steps);
+    for (Value v : group.outputs) elements += number(type_of(v).numel());
+    for (size_t kernel : lowered.of_step[g]->kernels.at(launched_with)) {
+      const std::string& text = lowered.texts[kernel];
+      double lines = static_cast<double>(std::count(text.begin(), text.end(), '\n'));
+      out[kernel] = std::max(out[kernel], kOperation * lines * elements);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 ops::TargetScope::Takes computed_whole(const runtime::Device& device) {
@@ -306,7 +332,9 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
 
   // Code of each distinct kernel.
   std::vector<LoadedKernel> loaded;
-  passes.run("code", "", [&] { loaded = load_kernels(lowered.texts, device, suffix(options.numbers)); });
+  passes.run("code", "", [&] {
+    loaded = load_kernels(lowered.texts, device, suffix(options.numbers), expected_times(lowered, facts));
+  });
   CompiledGraph::Parts parts = assemble(graph, lowered, loaded, options, facts);
   if (checks_later) parts.note = loaded.back();
   if (machine.gpu && machine.aligned && relies_on_alignment(lowered))

@@ -10,6 +10,7 @@ Stats stats() {
   compiler::KernelCounts kernels = compiler::kernel_counts();
   return {.compilations = compiler::compilations(),
           .kernels_generated = kernels.compiled,
+          .kernels_optimized = kernels.optimized,
           .kernels_from_disk = kernels.disk,
           .kernels_from_pack = kernels.pack,
           .variants = static_cast<int64_t>(program::VariantCache::get().size()),

@@ -57,8 +57,28 @@ struct Copy {
   }
   Copy(Copy&& o) noexcept : device(o.device), host(o.host), bytes(o.bytes), data(std::exchange(o.data, nullptr)) {}
   ~Copy() { device.deallocate(data, bytes, runtime::kDefaultStream); }
+  void send() { device.upload(data, host, bytes, runtime::kDefaultStream); }
   void fetch() { device.download(host, data, bytes, runtime::kDefaultStream); }
+  std::vector<std::byte> contents() {
+    std::vector<std::byte> out(bytes);
+    device.download(out.data(), data, bytes, runtime::kDefaultStream);
+    return out;
+  }
 };
+
+// NaNs may differ in their digits: which operand's go on is the processor's choice.
+bool same_bits(const std::vector<std::byte>& a, const std::vector<std::byte>& b, DType t) {
+  if (a == b) return true;
+  if (!is_floating(t)) return false;
+  ops::Array x = ops::make_array(t, {static_cast<int64_t>(a.size()) / size_of(t)}), y = x;
+  std::memcpy(x.data.data(), a.data(), x.data.size());
+  std::memcpy(y.data.data(), b.data(), y.data.size());
+  for (int64_t i = 0; i < x.numel(); ++i)
+    if (std::memcmp(x.data.data() + i * size_of(t), y.data.data() + i * size_of(t), size_of(t)) != 0 &&
+        !(std::isnan(ops::get(x, i)) && std::isnan(ops::get(y, i))))
+      return false;
+  return true;
+}
 
 Report check_one(const std::vector<In>& inputs, const Build& build, const Options& options) {
   ir::Graph graph(ir::Level::Primitives);
@@ -143,7 +163,22 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
     there.emplace_back(device, results[i].data.data(), results[i].data.size());
     outs.push_back({there.back().data, results[i].dtype, results[i].shape, result_strides[i]});
   }
-  executable->run(symbols.data(), operands, outs);
+  // With baseline code, where the kernels begin with it, and with optimized code, on the same inputs.
+  std::vector<std::vector<std::byte>> first;
+  for (bool again : {false, true}) {
+    for (Copy& c : there) c.send();
+    executable->run(symbols.data(), operands, outs);
+    for (size_t i = 0; i < there.size(); ++i) {
+      std::vector<std::byte> bytes = there[i].contents();
+      if (again)
+        EXPECT_TRUE(same_bits(first[i], bytes, i < inputs.size() ? inputs[i].dtype : outs[i - inputs.size()].dtype))
+            << "baseline code and optimized code differ in operand " << i << " of\n"
+            << ir::print(graph);
+      else
+        first.push_back(std::move(bytes));
+    }
+    executable->optimize();
+  }
   for (Copy& c : there) c.fetch();
 
   size_t fresh = 0;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "compiler/kernels/baseline.h"
 #include "compiler/kernels/codegen_client.h"
 #include "compiler/kernels/disk_cache.h"
 #include "compiler/kernels/pack.h"
@@ -86,6 +87,11 @@ KernelCounts kernel_counts() {
   return g_counts;
 }
 
+void note_optimized(int64_t kernels) {
+  std::lock_guard lock(g_mutex);
+  g_counts.optimized += kernels;
+}
+
 namespace {
 
 // What the kernel needs of this target: one that adds no pairs is the same on the processors that cannot, as it is in the pack.
@@ -103,9 +109,9 @@ std::string needed(std::string target, const std::string& text) {
   return target;
 }
 
-// All for one target.
+// All for one target. What is nowhere and not to be compiled stays empty.
 std::vector<LoadedKernel> load_for(const std::string& target, std::span<const std::string> texts,
-                                   runtime::Device& device) {
+                                   const std::vector<bool>& to_be_compiled, runtime::Device& device) {
   std::vector<LoadedKernel> out(texts.size());
   std::vector<std::string> keys;
   for (const std::string& t : texts) keys.push_back(key_of(t, target));
@@ -136,7 +142,7 @@ std::vector<LoadedKernel> load_for(const std::string& target, std::span<const st
       keep(i, k, &KernelCounts::pack);
     } else if (!recording_pack() && (k = read_from_disk(keys[i], device, images))) {
       keep(i, k, &KernelCounts::disk);
-    } else {
+    } else if (to_be_compiled[i]) {
       if (logs("cache"))
         log_line("cache",
                  str("no ", keys[i], " for ", target, " in this process, the pack, or '", DiskCache::get().folder(),
@@ -170,7 +176,7 @@ std::vector<LoadedKernel> load_for(const std::string& target, std::span<const st
   }
   for (size_t i = 0; i < texts.size(); ++i) {
     if (!out[i]) out[i] = out[first.at(keys[i])];
-    BRASA_ASSERT(out[i], "no code for a kernel:\n", texts[i]);
+    BRASA_ASSERT(out[i] || !to_be_compiled[i], "no code for a kernel:\n", texts[i]);
   }
   return out;
 }
@@ -178,16 +184,33 @@ std::vector<LoadedKernel> load_for(const std::string& target, std::span<const st
 }  // namespace
 
 std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runtime::Device& device,
-                                       const std::string& options) {
+                                       const std::string& options, std::span<const double> expected) {
+  // A run may take this part of what optimizing takes.
+  constexpr double kPart = 0.25;
+  auto begins_with_baseline = [&](size_t i) {
+    return !expected.empty() && expected[i] < kPart * static_cast<double>(cost_of_optimizing(texts[i])) &&
+           device.on_host() && has_baseline(texts[i], device.properties().code + options);
+  };
   std::map<std::string, std::vector<size_t>> by_target;
   for (size_t i = 0; i < texts.size(); ++i)
     by_target[needed(device.properties().code, texts[i]) + options].push_back(i);
   std::vector<LoadedKernel> out(texts.size());
-  for (const auto& [target, places] : by_target) {
+  auto load = [&](const std::string& target, const std::vector<size_t>& places, const std::vector<bool>& compiled) {
     std::vector<std::string> wanted;
     for (size_t i : places) wanted.push_back(texts[i]);
-    std::vector<LoadedKernel> loaded = load_for(target, wanted, device);
-    for (size_t i = 0; i < places.size(); ++i) out[places[i]] = loaded[i];
+    std::vector<LoadedKernel> loaded = load_for(target, wanted, compiled, device);
+    for (size_t i = 0; i < places.size(); ++i) out[places[i]] = std::move(loaded[i]);
+  };
+  for (const auto& [target, places] : by_target) {
+    std::vector<bool> compiled;
+    for (size_t i : places) compiled.push_back(!begins_with_baseline(i));
+    load(target, places, compiled);
+    std::vector<size_t> rest;
+    for (size_t i : places)
+      if (!out[i]) rest.push_back(i);
+    if (rest.empty()) continue;
+    load(target + ";baseline", rest, std::vector<bool>(rest.size(), true));
+    for (size_t i : rest) out[i].baseline = baseline_kernel(texts[i], options, device, out[i]);
   }
   return out;
 }

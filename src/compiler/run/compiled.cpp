@@ -1,5 +1,7 @@
 #include "compiler/run/compiled.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -67,8 +69,72 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
             parts_.checks.empty() && std::all_of(parts_.buffers.begin(), parts_.buffers.end(), [](const Place& p) {
               return p.kind == Place::Input || p.kind == Place::Output;
             });
+  for (const Step& s : parts_.steps)
+    if (const auto& k = s.kernel.baseline; k && std::find(baseline_.begin(), baseline_.end(), k) == baseline_.end())
+      baseline_.push_back(k);
+  all_optimized_ = baseline_.empty();
   if (parts_.keep) plan_keeping();
   if (!device.on_host() && !keeper_ && parts_.ahead) plan_ahead();
+}
+
+// Adds this thread's processor time from here to the end of the block to the batch's kernels that run baseline code: where others use the
+// machine, a run takes longer without having done more. Asking for it takes as long as a small kernel, so after the first times one in
+// `kSample` is asked for and counts for the others, at places that no number of batches meets.
+class CompiledGraph::BaselineTime {
+ public:
+  BaselineTime(const CompiledGraph& graph, const Batch& batch)
+      : graph_(graph), batch_(batch), weight_(graph.all_optimized_.load(std::memory_order_relaxed) ? 0 : weight()) {
+    if (weight_ > 0) begin_ = now();
+  }
+  ~BaselineTime() {
+    if (weight_ > 0) graph_.note_time(batch_, weight_ * (now() - begin_));
+  }
+  BaselineTime(const BaselineTime&) = delete;
+  BaselineTime& operator=(const BaselineTime&) = delete;
+
+ private:
+  static int64_t now() {
+    timespec t{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
+  }
+  int64_t weight() const {
+    constexpr uint32_t kSample = 16, kGoldenRatio = 2654435769;  // of 2^32
+    uint32_t n = graph_.timed_.fetch_add(1, std::memory_order_relaxed);
+    return n < kSample ? 1 : n * kGoldenRatio < UINT32_MAX / kSample ? kSample : 0;
+  }
+  const CompiledGraph& graph_;
+  const Batch batch_;
+  const int64_t weight_;
+  int64_t begin_ = 0;
+};
+
+void CompiledGraph::note_time(const Batch& b, int64_t nanoseconds) const {
+  auto kernels = static_cast<int64_t>(b.end - b.begin);
+  for (size_t s = b.begin; s < b.end; ++s)
+    if (BaselineKernel* k = parts_.steps[s].kernel.baseline.get()) k->ran(nanoseconds / kernels);
+}
+
+// With one that is due those are optimized that soon will be, so that several threads compile.
+void CompiledGraph::optimize_due() const {
+  if (all_optimized_.load(std::memory_order_relaxed)) return;
+  if (std::none_of(baseline_.begin(), baseline_.end(), [](const auto& k) { return k->due(); })) return;
+  std::vector<std::shared_ptr<BaselineKernel>> due;
+  for (const auto& k : baseline_)
+    if (k->half_due()) due.push_back(k);
+  compiler::optimize(due);
+  all_optimized_ = baseline_kernels() == 0;
+}
+
+void CompiledGraph::optimize() const {
+  if (all_optimized_.load(std::memory_order_relaxed)) return;
+  compiler::optimize(baseline_);
+  all_optimized_ = baseline_kernels() == 0;
+}
+
+size_t CompiledGraph::baseline_kernels() const {
+  return static_cast<size_t>(
+      std::count_if(baseline_.begin(), baseline_.end(), [](const auto& k) { return !k->optimized(); }));
 }
 
 void CompiledGraph::add_slots(const Step& s, const Run& r, Slots& slots) {
@@ -89,7 +155,11 @@ void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> 
   std::optional<runtime::KernelSpans> spans;
   if (runtime::recording_spans()) [[unlikely]]
     spans.emplace(device_, runtime::kDefaultStream);
-  device_.launch(launch_of(s, slots, 1, symbols), runtime::kDefaultStream);
+  {
+    BaselineTime time(*this, {0, 1});
+    device_.launch(launch_of(s, slots, 1, symbols), runtime::kDefaultStream);
+  }
+  optimize_due();
   if (spans) [[unlikely]]
     spans->launched(parts_.report.kernels[s.group], s.bytes(symbols), s.flops(symbols));
 }
@@ -113,8 +183,8 @@ void CompiledGraph::run_batch(const Batch& b, const Run& r) const {
         add_slots(step, r, slots);
         int64_t from = (begin - first[s]) * step.grain,
                 to = std::min((stop - first[s]) * step.grain, step.count(r.symbols));
-        reinterpret_cast<runtime::cpu::KernelFunction>(reinterpret_cast<uintptr_t>(step.kernel.function))(
-            slots.data(), from, to, nullptr);
+        reinterpret_cast<runtime::cpu::KernelFunction>(reinterpret_cast<uintptr_t>(step.function()))(slots.data(), from,
+                                                                                                     to, nullptr);
       }
       begin = stop;
       ++s;
@@ -144,7 +214,7 @@ void CompiledGraph::launch(const Batch& b, const Run& r) const {
 
 runtime::Launch CompiledGraph::launch_of(const Step& s, const Slots& slots, size_t calls,
                                          const int64_t* symbols) const {
-  return {s.kernel.function,
+  return {s.function(),
           {slots.data(), slots.size()},
           s.buffers.size(),
           s.count(symbols),
@@ -253,6 +323,7 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
   for (; n < parts_.batches.size(); ++n) {
     const Batch& b = parts_.batches[n];
     bool several = b.end - b.begin > 1;
+    BaselineTime time(*this, b);
     if (r.kept && !r.kept->recording() && same_[n])
       parts_.steps[b.begin].call ? r.kept->skip_call() : r.kept->skip_launch();
     else
@@ -260,6 +331,7 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
     if (spans) note_batch(parts_, b, r.symbols, *spans);
     check(b.end - 1, r);
   }
+  optimize_due();
 }
 
 const Report* report_of(const Executable& executable) {

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 
 #include "compiler/compile.h"
-#include "compiler/kernels/kernels.h"
+#include "compiler/kernels/baseline.h"
 #include "compiler/libraries/step.h"
 #include "compiler/run/ahead.h"
 #include "compiler/run/kept.h"
@@ -34,9 +35,10 @@ struct Step {
   int64_t threads = 1;                         // GPU: of a block
   std::shared_ptr<const LibraryStep> library;  // instead of a kernel
   std::shared_ptr<const DeviceCall> call;      // instead of both
-  size_t group = 0;                            // of the plan
-  SizeProgram bytes;                           // that it reads and writes
-  SizeProgram elements, results, steps;        // of a kernel: see Work
+  runtime::Function function() const { return kernel.baseline ? kernel.baseline->function() : kernel.function; }
+  size_t group = 0;                      // of the plan
+  SizeProgram bytes;                     // that it reads and writes
+  SizeProgram elements, results, steps;  // of a kernel: see Work
   double flops(const int64_t* symbols) const;
 };
 
@@ -76,6 +78,9 @@ class CompiledGraph final : public Executable {
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override;
   std::span<const uint32_t> lasting() const override { return parts_.prepared_of.inputs; }
+  void optimize() const override;
+  /// How many of its kernels still run baseline code.
+  size_t baseline_kernels() const;
   const std::vector<Step>& steps() const { return parts_.steps; }
   const std::vector<Batch>& batches() const { return parts_.batches; }
   const std::vector<Check>& checks() const { return parts_.checks; }
@@ -83,6 +88,7 @@ class CompiledGraph final : public Executable {
 
  private:
   class Ahead;
+  class BaselineTime;
   friend std::unique_ptr<RunAhead> run_ahead(std::shared_ptr<const Executable> executable);
   struct Buffer {
     Place::Kind kind;
@@ -101,6 +107,10 @@ class CompiledGraph final : public Executable {
 
   /// Adds those of one call.
   static void add_slots(const Step& s, const Run& r, Slots& slots);
+  /// A run of this batch took so long.
+  void note_time(const Batch& b, int64_t nanoseconds) const;
+  /// After a run: what has run long enough with baseline code is optimized.
+  void optimize_due() const;
   /// One kernel, without memory of its own: most eager calls.
   void run_single(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
   void run_batch(const Batch& b, const Run& r) const;
@@ -143,8 +153,11 @@ class CompiledGraph final : public Executable {
   std::vector<size_t> needs_;  // of the first batches: how many of the first inputs they and those before them need
   std::vector<int> input_buffers_;  // by input; -1: nothing reads it
   bool single_;
-  runtime::KeepsWork* keeper_ = nullptr;  // null: launches are not kept
-  std::vector<bool> same_;                // by batch: all of its slots are the same in each kept run
+  std::vector<std::shared_ptr<BaselineKernel>> baseline_;  // those that began with baseline code, each once
+  mutable std::atomic<bool> all_optimized_;
+  mutable std::atomic<uint32_t> timed_{0};  // batches that ran until all were optimized
+  runtime::KeepsWork* keeper_ = nullptr;    // null: launches are not kept
+  std::vector<bool> same_;                  // by batch: all of its slots are the same in each kept run
   mutable KeptRuns kept_;
   mutable std::once_flag unaligned_once_;
   mutable std::shared_ptr<Executable> unaligned_;

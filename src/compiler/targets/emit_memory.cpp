@@ -295,6 +295,7 @@ void Emitter::emit_store(const Node* n) {
 }
 
 void Emitter::emit_prefetch(const Node* n) {
+  if (target_.baseline) return;
   BufferRef p = place_of(n->arg<Value>(0));
   llvm::Value* at = b_.CreateGEP(memory_type(p.dtype), p.base, eval_expr(at_copy(n->arg<Expr>(1))));
   // To read, into the first level, of data.

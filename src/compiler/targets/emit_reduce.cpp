@@ -60,7 +60,13 @@ void Emitter::start_reduce(const Node* n) {
   Ranges free = analysis_.of(n), closed_vector = analysis_.closed(n) & analysis_.kind(ForKind::Vector);
   int lanes = in_vector(free) ? vector_.lanes : 1;
   bool scalars = false;
-  if (closed_vector) {
+  if (closed_vector && target_.baseline) {
+    if (depends_on_order(n)) {
+      start_elements(n, a);
+      accumulators_[n] = std::move(a);
+      return;
+    }
+  } else if (closed_vector) {
     int loop = std::countr_zero(closed_vector);
     const For& f = analysis_.loops()[loop];
     a.closes_vector = true;
@@ -92,12 +98,16 @@ void Emitter::accumulate(const Node* n) {
   Accumulators& a = accumulators_.at(n);
   Ranges free = analysis_.of(n);
   size_t at = combination(free, in_vector(free)), results = n->types.size();
-  bool in_scalars = a.closes_vector && vector_.lanes == 1 && !a.scalars.empty();
-  size_t place = in_scalars ? at : at * a.copies + (a.closes_vector ? vector_.copy : 0);
+  bool in_scalars = a.closes_vector && vector_.lanes == 1 && !a.scalars.empty() && !a.by_element;
+  size_t place = in_scalars || a.by_element ? at : at * a.copies + (a.closes_vector ? vector_.copy : 0);
   llvm::Value** slots = (in_scalars ? a.scalars : a.vectors).data() + place * results;
-  Values old = read_slots({slots, results}), items, next;
+  llvm::Value* of_element = a.by_element ? accumulator_of_element(n, a, place) : nullptr;
+  if (of_element) slots = &of_element;
+  Values old = of_element ? Values{read_element(n, of_element)} : read_slots({slots, results}), items, next;
   if (llvm::Value* sum = add_pair_product(n, old[0])) {
     next = {sum};
+  } else if (const Node* product = fused_product(items_of(n)[0], n, analysis_.inside(n))) {
+    next = {fused(product, old[0])};
   } else {
     for (size_t r = 0; r < results; ++r) items.push_back(splat(eval(items_of(n)[r]), lanes_of(old[r])));
     next = combine(combiner_of(n), old, items, n->types[0].dtype);
@@ -129,6 +139,8 @@ void Emitter::emit_scan(const Node* n) {
   DType t = n->types[0].dtype;
   llvm::Value* factor = n->arg(3).is_none() ? nullptr : eval(n->arg<Value>(3));
   auto joined = [&](llvm::Value* a, llvm::Value* b) {
+    if (factor && fuses_ && combiner_of(n) == "add" && (t == DType::Float32 || t == DType::Float64))
+      return fused(a, factor, b);
     if (factor) a = emit_binary(ScalarOp::Mul, a, factor, t);
     return combine(combiner_of(n), {a}, {b}, t)[0];
   };
@@ -220,10 +232,17 @@ void Emitter::finish_reduce(const Node* n) {
   for_combinations(free, in_vector(free), [&] {
     size_t at = combination(free, in_vector(free));
     std::vector<Values> list;
-    for (int c = 0; c < a.copies; ++c) list.push_back(read(a.vectors, at * a.copies + c));
+    if (a.by_element) {
+      list.push_back({fold_elements(n, a, at)});
+    } else {
+      for (int c = 0; c < a.copies; ++c) list.push_back(read(a.vectors, at * a.copies + c));
+    }
     Values v = fold_list(combiner_of(n), std::move(list), t);
     if (a.closes_vector) v = fold_lanes(combiner_of(n), v, t);
-    if (!a.scalars.empty()) v = combine(combiner_of(n), v, read(a.scalars, at), t);
+    if (!a.scalars.empty()) {
+      Values rest = a.by_element ? Values{read_element(n, a.scalars[at])} : read(a.scalars, at);
+      v = combine(combiner_of(n), v, rest, t);
+    }
     all.push_back(std::move(v));
   });
   all = reduce_threads(n, std::move(all));
@@ -235,7 +254,15 @@ void Emitter::finish_reduce(const Node* n) {
 void Emitter::emit_small_reduce(const Node* n) {
   std::vector<Values> list;
   int lanes = 1;
+  const Node* product = fused_product(items_of(n)[0], n, analysis_.inside(n));
+  bool odd = false;
   for_combinations(analysis_.closed(n), false, [&] {
+    // Of two products that are added, one is fused.
+    odd = !odd;
+    if (product && !odd) {
+      list.back()[0] = fused(product, list.back()[0]);
+      return;
+    }
     Values& v = list.emplace_back();
     for (Value item : items_of(n)) v.push_back(eval(item));
     for (llvm::Value* x : v) lanes = std::max(lanes, lanes_of(x));

@@ -48,6 +48,7 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
   if (op == ScalarOp::Select) return emit_select(n);
   if (ops::is_comparison(op))
     if (llvm::Value* lanes = compare_indices(op, n)) return lanes;
+  if (llvm::Value* sum = emit_fused(op, n)) return sum;
   // Narrow floats are computed in float32; usually the graph says so itself.
   DType t = dtype(0), wide = is_narrow_floating(t) ? DType::Float32 : t;
   auto input = [&](size_t i) { return convert(operand(i), t, wide); };
@@ -155,7 +156,7 @@ llvm::Value* Emitter::extremum(bool max, llvm::Value* a, llvm::Value* b, DType t
   if (!is_floating(t)) {
     auto id = is_signed(t) ? (max ? llvm::Intrinsic::smax : llvm::Intrinsic::smin)
                            : (max ? llvm::Intrinsic::umax : llvm::Intrinsic::umin);
-    return b_.CreateBinaryIntrinsic(id, a, b);
+    return intrinsic(id, {a, b});
   }
   if (target_.native_extrema && t == DType::Float32)
     return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);

@@ -156,7 +156,8 @@ llvm::Value* Emitter::emit_pair_product(const Node* n) {
   llvm::Type* f32 = like(b_.getFloatTy(), a);
   auto low = [&](llvm::Value* x) { return b_.CreateBitCast(b_.CreateShl(x, number(x->getType(), 16)), f32); };
   auto high = [&](llvm::Value* x) { return b_.CreateBitCast(b_.CreateAnd(x, number(x->getType(), -65536)), f32); };
-  return b_.CreateFAdd(b_.CreateFMul(low(a), low(b)), b_.CreateFMul(high(a), high(b)));
+  llvm::Value* of_high = b_.CreateFMul(high(a), high(b));
+  return fuses_ ? fused(low(a), low(b), of_high) : b_.CreateFAdd(b_.CreateFMul(low(a), low(b)), of_high);
 }
 
 llvm::Type* Emitter::register_type(DType t) {
@@ -204,6 +205,7 @@ llvm::AllocaInst* Emitter::stack(llvm::Type* t, int64_t count, int align) {
 }
 
 llvm::Value* Emitter::intrinsic(unsigned id, llvm::ArrayRef<llvm::Value*> args, llvm::ArrayRef<llvm::Type*> types) {
+  if (llvm::Value* chosen = target_.baseline ? chosen_of_two(id, args) : nullptr) return chosen;
   std::vector<llvm::Type*> overloads(types.begin(), types.end());
   if (overloads.empty()) overloads.push_back(args[0]->getType());
   return b_.CreateIntrinsic(static_cast<llvm::Intrinsic::ID>(id), overloads, args);

@@ -16,6 +16,13 @@ constexpr int kCallersLoop = 63;
 
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 
+// By node: all are live, though nothing is an output.
+std::unordered_map<const Node*, int> uses_in(const ir::Graph& loops) {
+  std::unordered_map<const Node*, int> uses;
+  for (Node* n : loops.nodes()) n->for_each_input([&](Value v) { ++uses[v.node]; });
+  return uses;
+}
+
 }  // namespace
 
 Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath& kernel)
@@ -25,6 +32,7 @@ Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath&
       graph_(*kernel.graph),
       exact_(kernel.exact),
       branches_(target.gpu ? std::map<Branch, std::vector<Value>>() : branches_of(graph_)),
+      uses_(uses_in(graph_)),
       nest_(linearize(graph_)),
       analysis_(*nest_.analysis),
       layout_(layout_of(graph_)),
@@ -34,8 +42,10 @@ Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath&
     return (target.pairs && is(n, LoopOp::PairProduct)) || (is(n, LoopOp::TileProduct) && tile_kind(n) == "bf16");
   });
   tiles_ = any([](const Node* n) { return is(n, LoopOp::TileProduct); });
+  // What is fused on a CPU is said here, so that it does not depend on how LLVM optimizes.
+  fuses_ = target.fma && !target.strict;
   if (!target.strict) {
-    flags_.setAllowContract(true);
+    flags_.setAllowContract(target.gpu);
     flags_.setAllowReciprocal(target.fast);
     flags_.setNoSignedZeros(target.fast);
     b_.setFastMathFlags(flags_);
@@ -219,7 +229,7 @@ void Emitter::emit_loop(const Loop& loop) {
   for (const Node* n : loop.carries) start_scan(n);
   const For& f = analysis_.loops()[loop.loop];
   if (f.kind == ForKind::Vector)
-    emit_vector(loop);
+    target_.baseline ? emit_elements(loop) : emit_vector(loop);
   else if (f.kind == ForKind::Serial)
     emit_serial(loop);
   else
@@ -310,12 +320,12 @@ void Emitter::emit_iterations(const Loop& loop, Expr n) {
     range_values_[loop.loop] = i;
     emit_block(loop.body);
   };
-  if (n.is_constant() && n.constant() <= f.unroll) {
+  if (n.is_constant() && n.constant() <= (target_.baseline ? 1 : f.unroll)) {
     for (int64_t i = 0; i < n.constant(); ++i) with_frame([&] { once(i64(i)); });
     return;
   }
   llvm::Value* end = eval_expr(n);
-  if (f.unroll == 1) return emit_counted(i64(0), end, i64(1), n->min >= 1, once);
+  if (f.unroll == 1 || target_.baseline) return emit_counted(i64(0), end, i64(1), n->min >= 1, once);
   llvm::Value* whole = b_.CreateNSWSub(end, b_.CreateURem(end, i64(f.unroll)));
   emit_counted(i64(0), whole, i64(f.unroll), n->min >= f.unroll, [&](llvm::Value* i) {
     for (int c = 0; c < f.unroll; ++c) with_frame([&] { once(b_.CreateNSWAdd(i, i64(c))); });

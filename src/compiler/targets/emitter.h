@@ -45,10 +45,11 @@ class Emitter {
     int loop = -1;
     int lanes = 1, copies = 1, copy = 0;
     llvm::Value* start = nullptr;
-    llvm::Value* mask = nullptr;   // <lanes x i1>, null for all
-    llvm::Value* whole = nullptr;  // whether the mask is all, where it may be and may not be
-    ir::Expr symbol;               // stands for `start` in expressions, with its known multiple
-    ir::Expr lane;                 // stands for the lane number
+    llvm::Value* mask = nullptr;         // <lanes x i1>, null for all
+    llvm::Value* whole = nullptr;        // whether the mask is all, where it may be and may not be
+    ir::Expr symbol;                     // stands for `start` in expressions, with its known multiple
+    ir::Expr lane;                       // stands for the lane number
+    llvm::Value* accumulator = nullptr;  // baseline code: which of a sum's the optimized code would add this element to
   };
 
   struct Accumulators {
@@ -56,6 +57,8 @@ class Emitter {
     Values scalars;  // by combination: for iterations that run lane by lane; empty if there are none
     int copies = 1;  // > 1 only where a vector loop is closed
     bool closes_vector = false;
+    bool by_element = false;  // baseline code: `vectors` are arrays of scalars, those of `scalars` at their ends
+    int lanes = 1;            // then: of a vector
   };
 
   // An index as seen by the lanes: base + stride * lane, or a vector of any indices.
@@ -87,6 +90,21 @@ class Emitter {
   void for_combinations(Ranges ranges, bool copies, const std::function<void()>& f);
   void emit_if(llvm::Value* condition, const std::function<void()>& body);
   void with_frame(const std::function<void()>& f);
+
+  // emit_elements.cpp: baseline code, which runs vector loops element by element
+  void emit_elements(const Loop& loop);
+  bool depends_on_order(const ir::Node* reduction) const;
+  void start_elements(const ir::Node* n, Accumulators& a);
+  llvm::Value* accumulator_of_element(const ir::Node* n, const Accumulators& a, size_t place);
+  llvm::Value* read_element(const ir::Node* n, llvm::Value* from);
+  llvm::Value* fold_elements(const ir::Node* n, const Accumulators& a, size_t place);
+  llvm::Value* chosen_of_two(unsigned intrinsic, llvm::ArrayRef<llvm::Value*> args);
+
+  // emit_fused.cpp: products whose only use is a sum
+  const ir::Node* fused_product(ir::Value v, const ir::Node* user, Ranges ranges) const;
+  llvm::Value* fused(const ir::Node* product, llvm::Value* sum, bool negative = false);
+  llvm::Value* emit_fused(ScalarOp op, const ir::Node* n);
+  llvm::Value* fused(llvm::Value* x, llvm::Value* y, llvm::Value* sum);
 
   // emit_value.cpp: values and the memo
   llvm::Value* eval(ir::Value v);
@@ -243,6 +261,7 @@ class Emitter {
   const ir::Graph& graph_;
   const std::unordered_set<const ir::Node*>& exact_;
   const std::map<Branch, std::vector<ir::Value>> branches_;
+  const std::unordered_map<const ir::Node*, int> uses_;
   Nest nest_;
   const LoopAnalysis& analysis_;
   KernelLayout layout_;
@@ -257,6 +276,7 @@ class Emitter {
   Values range_values_;  // by loop: the current index of serial, parallel, block and thread loops around this place
   std::vector<int> unrolled_;  // by loop: the current index of unroll loops
   bool flushes_ = false;       // the kernel adds up pairs, so that denormal bfloat16 are 0 in it anyway
+  bool fuses_ = false;         // products and sums are one operation where that is allowed
   bool tiles_ = false;         // the kernel uses the processor's tiles
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;

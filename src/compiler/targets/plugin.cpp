@@ -78,7 +78,7 @@ void add_passes(llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out,
 class Generator {
  public:
   Generator(const Target& target, llvm::CodeGenFileType type) : machine_(make_machine(target)) {
-    add_simplification(passes_, *machine_);
+    if (!target.baseline) add_simplification(passes_, *machine_);
     add_passes(passes_, out_, *machine_, type);
   }
   llvm::TargetMachine& machine() { return *machine_; }
@@ -95,17 +95,18 @@ class Generator {
   llvm::legacy::PassManager passes_;
 };
 
-// Each thread keeps its last one for a CPU: making it takes half a millisecond, a small kernel as long. What LLVM has for PTX remembers
+// Each thread keeps its last ones for a CPU: making it takes half a millisecond, a small kernel as long. What LLVM has for PTX remembers
 // types of a module that is gone.
 std::shared_ptr<Generator> generator_for(const Target& target) {
   if (target.gpu) return std::make_shared<Generator>(target, kAssembly);
-  thread_local std::string key;
-  thread_local std::shared_ptr<Generator> generator;
-  if (!generator || key != target.text) {
-    generator = std::make_shared<Generator>(target, kObject);
-    key = target.text;
-  }
-  return generator;
+  struct Last {
+    std::string target;
+    std::shared_ptr<Generator> generator;
+  };
+  thread_local Last optimizing, baseline;
+  Last& last = target.baseline ? baseline : optimizing;
+  if (!last.generator || last.target != target.text) last = {target.text, std::make_shared<Generator>(target, kObject)};
+  return last.generator;
 }
 
 std::string compile(std::span<const std::string_view> texts, std::string_view target_text) {
@@ -134,7 +135,7 @@ std::string show(std::string_view text, std::string_view target_text, std::strin
   auto module = build(context, target, generator.machine(), {&text, 1});
   if (stage == "llvm-raw" || stage == "llvm") {
     llvm::legacy::PassManager passes;
-    if (stage == "llvm") add_simplification(passes, generator.machine());
+    if (stage == "llvm" && !target.baseline) add_simplification(passes, generator.machine());
     passes.run(*module);
     std::string out;
     llvm::raw_string_ostream stream(out);

@@ -23,9 +23,9 @@
 namespace brasa::compiler {
 
 #if LLVM_VERSION_MAJOR < 18
-static constexpr auto kLevel = llvm::CodeGenOpt::Default;
+static constexpr auto kLevel = llvm::CodeGenOpt::Default, kBaselineLevel = llvm::CodeGenOpt::None;
 #else
-static constexpr auto kLevel = llvm::CodeGenOptLevel::Default;
+static constexpr auto kLevel = llvm::CodeGenOptLevel::Default, kBaselineLevel = llvm::CodeGenOptLevel::None;
 #endif
 
 Target parse_target(std::string_view text) {
@@ -33,9 +33,16 @@ Target parse_target(std::string_view text) {
   std::string_view base = text.substr(0, text.find(';'));
   std::string_view options = text.substr(base.size());
   t.text = base;
+  if (options.ends_with(";baseline")) {
+    t.baseline = true;
+    options.remove_suffix(std::string_view(";baseline").size());
+  }
   t.strict = options == ";strict";
   t.fast = options == ";fast";
-  BRASA_CHECK(options.empty() || t.strict || t.fast, "target '", text, "': the options are ';strict' and ';fast'");
+  BRASA_CHECK(options.empty() || t.strict || t.fast, "target '", text,
+              "': the options are ';strict' or ';fast', then ';baseline'");
+  BRASA_CHECK(!t.baseline || (base.starts_with("x86-64") && !t.fast), "target '", text,
+              "': ';baseline' is for x86-64 without ';fast'");
   if (base.starts_with("nvptx+sm_")) {
     t.gpu = true;
     t.cpu = base.substr(6);
@@ -54,7 +61,7 @@ Target parse_target(std::string_view text) {
   if (base == "aarch64") {
     t.triple = "aarch64-unknown-linux-gnu";
     t.cpu = "generic";
-    t.native_half = t.native_rounding = t.small = true;
+    t.native_half = t.native_rounding = t.fma = t.small = true;
     return t;
   }
   t.triple = "x86_64-unknown-linux-gnu";
@@ -62,7 +69,7 @@ Target parse_target(std::string_view text) {
     t.cpu = "x86-64";
   } else if (base == "x86-64+avx2") {
     t.cpu = "x86-64-v3";
-    t.native_half = t.native_rounding = t.wide_masks = true;
+    t.native_half = t.native_rounding = t.fma = t.wide_masks = true;
   } else if (base == "x86-64+avx512" || base == "x86-64+avx512+bf16" || base == "x86-64+avx512+bf16+amx") {
     t.cpu = "x86-64-v4";
     t.features = "-prefer-256-bit";
@@ -70,7 +77,7 @@ Target parse_target(std::string_view text) {
     t.tiles = base.ends_with("+amx");
     if (t.pairs) t.features += ",+avx512bf16";
     if (t.tiles) t.features += ",+amx-tile,+amx-bf16,+amx-int8";
-    t.native_half = t.native_rounding = t.masks = true;
+    t.native_half = t.native_rounding = t.fma = t.masks = true;
   } else {
     fail(str(
         "target '", text,
@@ -103,9 +110,11 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   // The instructions' own contract flags say what may be fused.
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   options.TrapUnreachable = false;
-  return std::unique_ptr<llvm::TargetMachine>(
-      found->createTargetMachine(target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
-                                 target.small ? llvm::CodeModel::Tiny : llvm::CodeModel::Small, kLevel));
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
+      target.triple, target.cpu, target.features, options, llvm::Reloc::PIC_,
+      target.small ? llvm::CodeModel::Tiny : llvm::CodeModel::Small, target.baseline ? kBaselineLevel : kLevel));
+  machine->setO0WantsFastISel(true);
+  return machine;
 }
 
 void set_attributes(llvm::Function& f, const Target& target) {
@@ -160,6 +169,7 @@ void add_simplification(llvm::legacy::PassManager& passes, llvm::TargetMachine& 
   passes.add(llvm::createEarlyCSEPass());
   passes.add(llvm::createDeadCodeEliminationPass());
   passes.add(new ChooseBits);
+  if (machine.getTargetCPU() == "x86-64-v3") passes.add(decide_masks());
 }
 
 }  // namespace brasa::compiler

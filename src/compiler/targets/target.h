@@ -5,6 +5,7 @@
 #include <string_view>
 
 namespace llvm {
+class FunctionPass;
 class Function;
 class Module;
 class TargetMachine;
@@ -16,10 +17,11 @@ class PassManager;
 namespace brasa::compiler {
 
 /// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16", "x86-64+avx512+bf16+amx", "aarch64",
-/// "nvptx+sm_80", with ";strict" or ";fast" for these levels of numbers (compile.h).
+/// "nvptx+sm_80", with ";strict" or ";fast" for these levels of numbers (compile.h), and ";baseline" for code of an x86 that is made in a
+/// tenth of the time, runs much slower and gives the same bits.
 struct Target {
   std::string text;  // without options
-  bool gpu = false, strict = false, fast = false;
+  bool gpu = false, strict = false, fast = false, baseline = false;
   // What the code generator itself decides by.
   bool masks = false;            // masked vector loads and stores of every width
   bool wide_masks = false;       // of 32 and 64 bits
@@ -28,6 +30,7 @@ struct Target {
   bool native_extrema = false;   // maxima and minima of f32 that keep NaN
   bool pairs = false;            // adds products of pairs of bfloat16
   bool tiles = false;            // products of matrices by tiles (AMX)
+  bool fma = false;              // x * y + z, rounded once
   bool native_rounding = false;  // floor, ceil, trunc, round to even
   bool early = false;            // kernels start before those they depend on have ended
   bool small = false;            // code reaches its constants in a few instructions only where all are within 1 MiB
@@ -42,5 +45,7 @@ void set_attributes(llvm::Function& f, const Target& target);
 
 /// The simplification passes.
 void add_simplification(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine);
+/// A pass that decides masks of reads where LLVM would decide them wrongly later.
+llvm::FunctionPass* decide_masks();
 
 }  // namespace brasa::compiler

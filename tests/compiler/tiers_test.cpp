@@ -1,0 +1,102 @@
+// Kernels that begin with baseline code and are optimized later. That both give the same bits is what check.cpp looks at in every test of
+// this suite, and tests/loops for every target.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "compiler/kernels/baseline.h"
+#include "compiler/run/compiled.h"
+#include "ops/algebra.h"
+#include "runtime/device.h"
+
+namespace brasa::compiler {
+namespace {
+
+using ir::Expr;
+using ops::operator*;
+using ops::operator+;
+
+// exp(x) + number, and its sum; no other test has this kernel.
+class Tiers : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_baseline("", runtime::host().properties().code)) GTEST_SKIP() << "kernels are optimized at once";
+  }
+
+  static std::shared_ptr<const CompiledGraph> compiled(double number, int64_t n) {
+    ir::Graph graph(ir::Level::Primitives);
+    ir::Facts facts;
+    ir::Value x = graph.add_input({DType::Float32, {Expr(n)}, false}, "");
+    {
+      ops::Builder builder(graph, facts);
+      ir::Value y = ops::exp(x * number) + number;
+      graph.add_output(y);
+      graph.add_output(ops::prim::reduce(y * y, {0}, "add"));
+    }
+    return std::dynamic_pointer_cast<const CompiledGraph>(compile(graph, facts));
+  }
+
+  static std::vector<float> run(const CompiledGraph& graph, int64_t n) {
+    std::vector<float> x(static_cast<size_t>(n)), out(x.size() + 1);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01F * static_cast<float>(i % 100);
+    const int64_t one = 1;
+    const std::span<const int64_t> sizes(&n, 1), strides(&one, 1);
+    Operand in{x.data(), DType::Float32, sizes, strides};
+    Operand outs[] = {{out.data(), DType::Float32, sizes, strides}, {out.data() + n, DType::Float32, {}, {}}};
+    graph.run(nullptr, {&in, 1}, outs);
+    return out;
+  }
+};
+
+TEST_F(Tiers, BeginsWithBaselineCode) {
+  auto graph = compiled(0.7501, 100);
+  EXPECT_GT(graph->baseline_kernels(), 0U);
+  std::vector<float> first = run(*graph, 100);
+  int64_t before = kernel_counts().optimized;
+  graph->optimize();
+  EXPECT_EQ(graph->baseline_kernels(), 0U);
+  EXPECT_GT(kernel_counts().optimized, before);
+  EXPECT_EQ(run(*graph, 100), first);
+  // Another graph with the same kernels gets the optimized ones.
+  EXPECT_EQ(compiled(0.7501, 100)->baseline_kernels(), 0U);
+}
+
+TEST_F(Tiers, OptimizesWhatRanForLong) {
+  auto graph = compiled(0.7502, 100);
+  std::vector<float> first = run(*graph, 100);
+  for (int i = 0; i < 1000000 && graph->baseline_kernels() > 0; ++i) ASSERT_EQ(run(*graph, 100), first);
+  EXPECT_EQ(graph->baseline_kernels(), 0U);
+  EXPECT_EQ(run(*graph, 100), first);
+}
+
+TEST_F(Tiers, LargeWorkIsOptimizedAtOnce) {
+  // But for the kernel that adds up what the first one summed in parts.
+  auto graph = compiled(0.7503, 10000000);
+  EXPECT_LT(graph->baseline_kernels(), graph->steps().size());
+}
+
+TEST_F(Tiers, ThreadsRunWhileCodeIsReplaced) {
+  auto graph = compiled(0.7504, 300);
+  std::vector<float> first = run(*graph, 300);
+  std::atomic<int> wrong{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      while (!stop)
+        if (run(*graph, 300) != first) ++wrong;
+    });
+  std::vector<std::thread> optimizers;
+  for (int t = 0; t < 2; ++t) optimizers.emplace_back([&] { graph->optimize(); });
+  for (std::thread& t : optimizers) t.join();
+  stop = true;
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(graph->baseline_kernels(), 0U);
+}
+
+}  // namespace
+}  // namespace brasa::compiler
