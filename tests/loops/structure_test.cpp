@@ -334,5 +334,37 @@ TEST_P(Structure, TransposedLoads) {
     }
 }
 
+// A border of columns that are known and rows that are not: whole registers of a vector have no lane.
+TEST_P(Structure, BordersOfRows) {
+  auto bordered = [&](auto element, DType t) {
+    using T = decltype(element);
+    constexpr int64_t kRows = 3, kColumns = 13, kBorder = 4, kWidth = 21;
+    std::vector<T> in(kRows * kColumns), got((kRows + 2 * kBorder) * kWidth, T(7));
+    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(i + 1);
+    Kernel k;
+    Value from = k.b.buffer(t, std::ssize(in)), to = k.b.buffer(t, std::ssize(got));
+    Expr row = k.b.loop("serial", kRows + 2 * kBorder), column = k.b.loop("vector", kWidth, 8);
+    auto inside = [&](Expr e, int64_t end) {
+      Value low = k.b.op(ops::ScalarOp::Ge, {k.b.index(e), k.b.index(0)});
+      Value high = k.b.op(ops::ScalarOp::Lt, {k.b.index(e), k.b.index(end)});
+      return k.b.op(ops::ScalarOp::BitAnd, {low, high});
+    };
+    Value rows = inside(row - kBorder, kRows), columns = inside(column - kBorder, kColumns);
+    Value mask = k.b.op(ops::ScalarOp::BitAnd, {rows, columns});
+    Value x = k.b.load(from, (row - kBorder) * kColumns + column - kBorder, mask);
+    k.b.store(to, row * kWidth + column, k.b.op("select", {mask, x, k.b.constant(0.0, t)}));
+    k.compile(GetParam());
+    k.run({in.data(), got.data()});
+    for (int64_t r = 0; r < kRows + 2 * kBorder; ++r)
+      for (int64_t c = 0; c < kWidth; ++c) {
+        int64_t y = r - kBorder, x_at = c - kBorder;
+        bool there = y >= 0 && y < kRows && x_at >= 0 && x_at < kColumns;
+        ASSERT_EQ(got[r * kWidth + c], there ? in[y * kColumns + x_at] : T{}) << name(t) << " row " << r << ", " << c;
+      }
+  };
+  bordered(double{}, DType::Float64);
+  bordered(float{}, DType::Float32);
+}
+
 }  // namespace
 }  // namespace brasa::compiler::test

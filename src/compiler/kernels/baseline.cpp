@@ -26,6 +26,9 @@ Tiers tiers() {
   return chosen;
 }
 
+// What has run for this part of what optimizing takes is likely to go on: loops of training do.
+constexpr int64_t kPatience = 4;
+
 }  // namespace
 
 bool has_baseline(std::string_view text, std::string_view target) {
@@ -49,7 +52,7 @@ BaselineKernel::BaselineKernel(std::string text, std::string options, runtime::D
       device_(device),
       baseline_(std::move(code)),
       function_(function),
-      budget_(cost_of_optimizing(text_)),
+      budget_(cost_of_optimizing(text_) / kPatience),
       left_(budget_) {}
 
 std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, const std::string& options,

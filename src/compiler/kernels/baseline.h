@@ -18,8 +18,8 @@ bool has_baseline(std::string_view text, std::string_view target);
 /// What making optimized code of this text takes, about, in nanoseconds.
 int64_t cost_of_optimizing(std::string_view text);
 
-/// A kernel that began with baseline code. When its runs have taken as long as optimizing takes it is due, and whoever ran it compiles it
-/// again: all in all that is at most twice what the better choice would have been. Calls of other threads go on with the code that they
+/// A kernel that began with baseline code. When its runs have taken a quarter of what optimizing takes it is due, and whoever ran it
+/// compiles it again. Calls of other threads go on with the code that they
 /// began with, which stays.
 class BaselineKernel {
  public:
