@@ -22,6 +22,8 @@ constexpr int kCheapRepeated = 12, kCheapForEachThread = 3;
 constexpr int64_t kStart = 25'000'000;
 // And of this much, where a contraction and others would each do it again.
 constexpr int kCheapShared = 2;
+// Beyond this, what is computed again and again costs as much as anything.
+constexpr int kMostCost = 1 << 24;
 // Users of a value that come together further away than this are users of different kernels.
 constexpr int kFarthestMeeting = 256;
 
@@ -71,7 +73,7 @@ class Chooser {
       int cost = 0, leaves = 0, nodes = 1;
       n->for_each_input([&](Value v) {
         nodes = std::min(kMostNodes + 1, nodes + (memory_[v.node->id] ? 0 : nodes_[v.node->id]));
-        cost += seen_cost(v.node);
+        cost = std::min(kMostCost, cost + seen_cost(v.node));
         leaves += memory_[v.node->id] || prim_of(v) == Prim::Input ? 1 : leaves_[v.node->id];
       });
       Prim p = prim_of(n);
