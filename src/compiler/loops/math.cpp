@@ -77,7 +77,8 @@ ir::Value beside_one(const ir::Node* n) {
   if (scalar_op_of(n->op) != ScalarOp::Add || n->types[0].dtype != DType::Float32) return {};
   for (size_t i : {0, 1}) {
     const ir::Node *a = n->arg<ir::Value>(i).node, *b = n->arg<ir::Value>(1 - i).node;
-    const auto* one = ops::kind_of(*b) == ops::Kind::Full ? b->args[0].get_if<double>() : nullptr;
+    bool constant = !loop_kind(b->op) && ops::kind_of(*b) == ops::Kind::Full;
+    const auto* one = constant ? b->args[0].get_if<double>() : nullptr;
     if (one && *one == 1 && scalar_op_of(a->op) == ScalarOp::Erf) return a->arg<ir::Value>(0);
   }
   return {};
