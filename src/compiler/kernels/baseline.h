@@ -11,16 +11,15 @@
 
 namespace brasa::compiler {
 
-/// Whether a kernel may begin with baseline code, which is made in about a seventh of the time, runs many times slower and gives the same
-/// bits: on x86 processors, but for what adds in another order without vectors.
+/// Whether a kernel may begin with baseline code, which is made in a tenth of the time, runs many times slower and gives the same bits:
+/// on x86 processors, but for what adds in another order without vectors.
 bool has_baseline(std::string_view text, std::string_view target);
 
 /// What making optimized code of this text takes, about, in nanoseconds.
 int64_t cost_of_optimizing(std::string_view text);
 
 /// A kernel that began with baseline code. When its runs have taken a quarter of what optimizing takes it is due, and whoever ran it
-/// compiles it again. Calls of other threads go on with the code that they
-/// began with, which stays.
+/// compiles it again. Calls of other threads go on with the code that they began with, which stays.
 class BaselineKernel {
  public:
   BaselineKernel(std::string text, std::string options, runtime::Device& device,

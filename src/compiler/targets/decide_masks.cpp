@@ -7,7 +7,9 @@
 #include <llvm/Pass.h>
 #include <llvm/Support/KnownBits.h>
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "compiler/targets/target.h"
 
