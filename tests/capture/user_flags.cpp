@@ -6,8 +6,6 @@
 #include <optional>
 #include <sstream>
 
-#include <cstdlib>
-
 #include "user_situations.h"
 
 namespace brasa {
@@ -303,11 +301,5 @@ INSTANTIATE_TEST_SUITE_P(Flags, UserSituation, ::testing::ValuesIn(kFlags), name
 INSTANTIATE_TEST_SUITE_P(Breaks, UserSituation, ::testing::ValuesIn(kBreaks), name_of);
 
 }  // namespace
-
-// BRASA_SITUATIONS names another backend.
-TEST_P(UserSituation, AsEager) {
-  const char* given = std::getenv("BRASA_SITUATIONS");
-  expect_as_eager(GetParam().run, 2e-5, given ? given : "interpreter");
-}
 
 }  // namespace brasa
