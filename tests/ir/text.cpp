@@ -38,6 +38,11 @@ TEST(Schema, ReadsWhatPyTorchWrites) {
   EXPECT_EQ(parse_schema("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor").overload, "Tensor");
 }
 
+TEST(Schema, AListOfDefaultsEnds) {
+  for (const char* text : {"aten::f(Device[] d=[) -> ()", "aten::f(int[2] d=[1, ) -> ()", "aten::f(Layout l=) -> ()"})
+    EXPECT_THROW(parse_schema(text), Error) << text;
+}
+
 TEST(Text, PrintedGraphReadsBack) {
   Graph g;
   g.name = "a \"b\"";
