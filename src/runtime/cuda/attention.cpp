@@ -59,7 +59,8 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
   int64_t tiles = (rows + kernel.rows - 1) / kernel.rows;
   constexpr double kLog2E = 1.4426950408889634;
   std::vector<Slot> slots;
-  for (int64_t size : {a.queries, a.keys, a.heads, tiles}) slots.push_back(static_cast<Slot>(size));
+  for (int64_t size : {a.queries, a.keys, a.heads, a.batches * a.heads, tiles})
+    slots.push_back(static_cast<Slot>(size));
   slots.push_back(bits(static_cast<float>(a.scale * kLog2E)));
   slots.push_back(bits(static_cast<float>(a.scale)));
   for (const Heads& h : heads) {

@@ -84,13 +84,18 @@ class AttentionTiles {
   void begin() {
     queries_ = next_size();
     keys_ = next_size();
-    Reg heads_each = next_size(), tiles = next_size();
+    Reg heads_each = next_size(), all_heads = next_size(), tiles = next_size();
     scale2_ = next_number();
     scale_ = next_number();
 
     thread_ = p_.r("mov.u32", "%tid.x");
     Reg block = p_.r("mov.u32", "%ctaid.x");
     Reg tile = p_.r("rem.u32", block, tiles), both = p_.r("div.u32", block, tiles);
+    if (kind_.causal) {  // long ways first, of all heads: the last queries, the first keys
+      both = p_.r("rem.u32", block, all_heads);
+      tile = p_.r("div.u32", block, all_heads);
+      if (!by_key_) tile = p_.r("sub.u32", p_.r("sub.u32", tiles, 1), tile);
+    }
     batch_ = p_.d("cvt.u64.u32", p_.r("div.u32", both, heads_each));
     head_ = p_.d("cvt.u64.u32", p_.r("rem.u32", both, heads_each));
     lane_ = p_.r("and.b32", thread_, 31);
