@@ -205,6 +205,14 @@ void store(Machine& m, const Instruction& i, uint32_t lanes) {
 }
 
 template <int count>
+void store_parts(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) {
+    uint64_t to = m.get(i.operands[0], l);
+    if (to % (4 * count)) fail("a store to an address that is not aligned");
+    for (int k = 0; k < count; ++k) reinterpret_cast<uint32_t*>(to)[k] = u((*m.registers)[i.operands[1].list[k]][l]);
+  });
+}
+template <int count>
 void store_shared(Machine& m, const Instruction& i, uint32_t lanes) {
   each(lanes, [&](int l) {
     std::byte* to = m.shared_at(m.get(i.operands[0], l), 4 * count);
@@ -226,6 +234,7 @@ const std::map<std::string, Does, std::less<>>& instructions() {
   auto word = [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); };
   static const std::map<std::string, Does, std::less<>> all = {
       {"bar.sync", [](M, I, L) {}},
+      {"bar.warp.sync", [](M, I i, L lanes) { whole_warp(i, lanes); }},
       {"cp.async.commit_group", [](M, I, L) {}},
       {"cp.async.wait_group", [](M, I, L) {}},
       {"cp.async.cg.shared.global", copy_to_shared<16>},
@@ -235,6 +244,7 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"ld.global.b16", load<uint16_t>},
       {"st.global.f32", store<uint32_t>},
       {"st.global.b32", store<uint32_t>},
+      {"st.global.v4.b32", store_parts<4>},
       {"st.global.b16", store<uint16_t>},
       {"ld.shared.v2.f32", load_shared<2>},
       {"ld.shared.v4.b32", load_shared<4>},

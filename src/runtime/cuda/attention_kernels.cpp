@@ -58,13 +58,13 @@ class Kernel final : public AttentionTiles {
     arrived();
     p_.loop([&] { return p_.p("setp.lt.u32", own_first_, queries_); },
             [&] {
-              Reg own = p_.r("mad.lo.u32", own_first_, row_bytes_, p_.r("add.u32", queries, down_));
-              std::vector<Regs> q = fragments(own);
+              Reg own = p_.r("mad.lo.u32", own_first_, row_bytes_, queries);
+              std::vector<Regs> q = fragments(p_.r("add.u32", own, down_));
               Softmax rows = none();
               over_keys(zero, [&](int width, bool masked, const Reg& column, const Reg& offset) {
                 attend(rows, q, p_.r("add.u32", keys, offset), width, masked, column);
               });
-              store(rows, out, log_sum);
+              store(rows, out, log_sum, own);
               for (const Reg& row : {own_first_, own_row_}) p_.op("add.u32", row, row, 16 * warps_);
             });
   }
@@ -112,7 +112,7 @@ class Kernel final : public AttentionTiles {
     }
     add_rows(rows.sum, s, values);
   }
-  void store(const Softmax& rows, const Rows& out, const Reg& log_sum) {
+  void store(const Softmax& rows, const Rows& out, const Reg& log_sum, const Reg& own = {}) {
     Reg factors[2];
     for (int half : {0, 1}) {
       Reg whole = over_lanes("add.f32", rows.total[half]);
@@ -120,7 +120,10 @@ class Kernel final : public AttentionTiles {
       Reg logarithm = p_.f("fma.rn.f32", rows.most[half], scale2_, p_.f("lg2.approx.ftz.f32", whole));
       store_number(log_sum, half, p_.f("mul.f32", logarithm, number(kLn2)));
     }
-    store_rows(rows.sum, factors, out, queries_);
+    if (own.empty())
+      store_rows(rows.sum, factors, out, queries_);
+    else
+      store_whole_rows(rows.sum, factors, own, out, queries_);
   }
   // Of one of the warp's rows of queries.
   void store_number(const Reg& vector, int half, const Reg& v) {
@@ -338,10 +341,11 @@ class Kernel final : public AttentionTiles {
     p_.op("bar.sync", 0);
     steps(column, queries_, 16, false, body);
     Reg one = p_.f("mov.f32", number(1));
-    store_rows(by_key, {scale_, scale_}, to_key, keys_);
-    store_rows(by_value, {one, one}, to_value, keys_);
+    p_.op("bar.sync", 0);  // queries and cts are no more read
+    Reg own_queries = p_.r("add.u32", queries, own_offset_), own_cts = p_.r("add.u32", cts, own_offset_);
+    store_whole_rows(by_key, {scale_, scale_}, own_queries, to_key, keys_);
+    store_whole_rows(by_value, {one, one}, own_cts, to_value, keys_);
 
-    p_.op("bar.sync", 0);
     Reg low = p_.r("and.b32", lane_, 7), upper = p_.r("shr.u32", lane_, 4);
     Reg middle = p_.r("and.b32", p_.r("shr.u32", lane_, 3), 1);
     Reg lane_scores = p_.r("mad.lo.u32", p_.r("mad.lo.u32", upper, 8, low), score_bytes(), p_.r("shl.b32", middle, 4));
@@ -358,7 +362,8 @@ class Kernel final : public AttentionTiles {
         multiply(by_query[2 * n + 1], ds, b[2], b[3]);
       }
     });
-    store_rows(by_query, {scale_, scale_}, to_query, queries_);
+    p_.op("bar.warp.sync", -1);
+    store_whole_rows(by_query, {scale_, scale_}, own_queries, to_query, queries_);
   }
   // Of a key, as many as there may be queries; ldmatrix reads eight rows at once, from different banks.
   int score_bytes() const { return 2 * tile_ + 16; }

@@ -379,6 +379,28 @@ class AttentionTiles {
     }
   }
 
+  // The same of rows of 64 features, by whole rows: through `own`, the warp's part of a tile that nobody reads any more.
+  void store_whole_rows(const std::vector<Regs>& values, const Reg (&factors)[2], const Reg& own, const Rows& to,
+                        const Reg& end) {
+    Reg at = p_.r("mad.lo.u32", p_.r("shr.u32", lane_, 2), row_bytes_, p_.r("mad.lo.u32", pair_, 2, own));
+    for (int half : {0, 1})
+      for (int n = 0; n < padded_ / 8; ++n) {
+        Reg low = p_.f("mul.f32", values[n][2 * half], factors[half]);
+        Reg high = p_.f("mul.f32", values[n][2 * half + 1], factors[half]);
+        p_.op("st.shared.b32", str("[", at, "+", 8 * half * row_bytes_ + 16 * n, "]"), rounded(low, high));
+      }
+    p_.op("bar.warp.sync", -1);
+    Reg row = p_.r("shr.u32", lane_, 3), column = p_.r("shl.b32", p_.r("and.b32", lane_, 7), 4);
+    Reg from = p_.r("mad.lo.u32", row, row_bytes_, p_.r("add.u32", own, column));
+    for (int i = 0; i < 16; i += 4) {
+      Reg each = p_.r("add.u32", p_.r("add.u32", own_first_, row), i);
+      Regs parts = p_.fresh('r', 4);
+      p_.op("ld.shared.v4.b32", braces(parts), str("[", from, "+", i * row_bytes_, "]"));
+      Reg there = p_.d("add.s64", row_address(to, each), p_.d("cvt.u64.u32", column));
+      p_.op(str("@", p_.p("setp.lt.u32", each, end), " st.global.v4.b32"), str("[", there, "]"), braces(parts));
+    }
+  }
+
   AttentionPass pass_;
   AttentionKind kind_;
   int padded_, row_bytes_;
