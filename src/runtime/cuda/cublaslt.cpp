@@ -154,7 +154,7 @@ uint32_t aligned_at(const void* p) {
 }
 
 constexpr size_t kWorkspace = 32u << 20;
-constexpr int kMostCandidates = 16;
+constexpr int kMostCandidates = 8;
 
 // A product ready to run, for all operands of its kind.
 class Way {
