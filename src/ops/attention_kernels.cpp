@@ -122,17 +122,23 @@ std::array<Value, 2> whole(Value q, Value k, Value v, bool causal, double scale)
   auto [out, log_sum] = composed(operands(q, k, v, causal, scale), q, v);
   return {heads_inside(out), log_sum};
 }
-std::array<Value, 3> whole_backward(Value g, Value q, Value k, Value v, Value log_sum, Value inner, bool causal,
+std::array<Value, 3> whole_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, bool causal,
                                     double scale) {
+  Value inner = inner_product(g, {}, out);
   auto [dq, dk, dv, added] = cotangents(operands(q, k, v, causal, scale), g, q, k, v, log_sum, inner);
   return {heads_inside(dq), heads_inside(dk), heads_inside(dv)};
 }
 std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
-  Value out = const_cast<Node&>(n).out(), log_sum = const_cast<Node&>(n).out(1);
-  Value g = heads_inside(cts[0] ? cts[0] : zeros_like(out));
-  Value inner = inner_product(g, cts[1], heads_inside(out));
+  Value out = heads_inside(const_cast<Node&>(n).out()), log_sum = const_cast<Node&>(n).out(1);
+  Value g = cts[0] ? heads_inside(cts[0]) : zeros_like(out);
+  if (cts[1]) {
+    Value q = n.arg<Value>(0), k = n.arg<Value>(1), v = n.arg<Value>(2);
+    Operands o = operands(q, k, v, n.args[3].get<bool>(), n.args[4].get<double>());
+    auto by = pulled_back(o, g, cts[1], q, k, v, out, log_sum);
+    return {by[0], by[1], by[2]};
+  }
   std::vector<Value> by =
-      call_all("prim::attention_backward", {g, n.args[0], n.args[1], n.args[2], log_sum, inner, n.args[3], n.args[4]});
+      call_all("prim::attention_backward", {g, n.args[0], n.args[1], n.args[2], out, log_sum, n.args[3], n.args[4]});
   for (Value& v : by) v = heads_inside(v);
   return by;
 }
@@ -142,15 +148,14 @@ std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value ou
   static const Row& row = at("prim::attention_backward");
   Operands o = operands(q, k, v, dropout, causal, mask, scale);
   check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
-  Value inner = inner_product(g, {}, out);
   if (std::optional<double> known = factor(q, scale); known && !mask) {
-    Args args = {g, q, k, v, log_sum, inner, causal, *known};
+    Args args = {g, q, k, v, out, log_sum, causal, *known};
     if (TargetScope::takes(row, args)) {
       std::vector<Value> by = Builder::current().call(row, std::move(args));
       return {heads_inside(by[0]), heads_inside(by[1]), heads_inside(by[2])};
     }
   }
-  auto [dq, dk, dv, added] = cotangents(o, g, q, k, v, log_sum, inner);
+  auto [dq, dk, dv, added] = cotangents(o, g, q, k, v, log_sum, inner_product(g, {}, out));
   return {dq, dk, dv};
 }
 
@@ -264,13 +269,12 @@ void add_attention_kernels(Table& t) {
       .vjp(whole_vjp)
       .samples({{q, k, k, false, 0.5}, {q, q, q, true, 0.5}});
   t.prim(
-       "attention_backward(Tensor ct, Tensor query, Tensor key, Tensor value, Tensor log_sum, Tensor inner, bool causal, float scale) -> (Tensor by_query, Tensor by_key, Tensor by_value)")
-      .doc(
-          "The cotangents of query, key and value for `ct` of attention's output; `inner` is Σ ct · output less the cotangent of log_sum.")
+       "attention_backward(Tensor ct, Tensor query, Tensor key, Tensor value, Tensor output, Tensor log_sum, bool causal, float scale) -> (Tensor by_query, Tensor by_key, Tensor by_value)")
+      .doc("The cotangents of query, key and value for `ct` of attention's output.")
       .kind(Kind::Whole)
       .type(whole_backward_type)
       .composed(whole_backward)
-      .samples({{q, q, k, k, floats(2, 2, 3).in(2, 3), floats(2, 2, 3), false, 0.5}});
+      .samples({{q, q, k, k, q, floats(2, 2, 3).in(2, 3), false, 0.5}});
   t.op("aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
       .doc("softmax(query · keyᵀ · scale + mask) · value, and the logarithm of each row's sum of exponentials.")
       .composed(flash)

@@ -79,9 +79,8 @@ void check(const Case& c) {
   close(out, want, "out");
   EXPECT_LE((log_sum.cpu().to(kFloat64) - scores.logsumexp(3)).abs().max().item<double>(), 1e-5) << text(c);
 
-  Tensor inner = (ct.here * want.detach()).sum(3).to(kFloat32).to(gpu);
   Tensor dq = fresh(c.queries), dk = fresh(c.keys), dv = fresh(c.keys);
-  run_attention_backward(a, of(ct.there), inner.data_ptr(), inside(dq), inside(dk), inside(dv), device,
+  run_attention_backward(a, of(ct.there), inside(out), inside(dq), inside(dk), inside(dv), device,
                          runtime::kDefaultStream);
   close(dq, given[0].here.grad(), "by query");
   close(dk, given[1].here.grad(), "by key");
@@ -96,7 +95,7 @@ TEST(Attention, Kernels) {
       for (int64_t features : {8, 40, 128}) check({kBFloat16, queries, keys, features, causal});
 }
 
-// Backward in one launch, of heads that a block has whole.
+// One launch forward and one backward, of heads that a block has whole.
 TEST(Attention, WholeHeads) {
   for (DType dtype : {kBFloat16, kFloat16})
     for (auto [queries, keys] : {std::pair<int64_t, int64_t>{208, 105}, {105, 208}, {130, 192}}) {
@@ -154,10 +153,10 @@ TEST(Attention, GradientsOfOneTensor) {
   int before = launches(), all = test::fake_driver().calls("cuLaunchKernel");
   step(x, w, ct);
   EXPECT_EQ(launches() - before, 3);
-  EXPECT_EQ(test::fake_driver().calls("cuLaunchKernel") - all, 5);  // and Σ ct · out, and a result in its shape
+  EXPECT_EQ(test::fake_driver().calls("cuLaunchKernel") - all, 4);  // and a result in its shape
 }
 
-// Gradients come from the kernels' own results, but for what Σ ct · out is part of: no kernel computes that here.
+// Gradients come from the kernels' own results; the query's is copied into its order, which no kernel does here.
 TEST(Attention, GradientsOfOneCall) {
   constexpr int64_t kLength = 50, kFeatures = 16;
   auto f = [](const Tensor& q, const Tensor& k, const Tensor& v) {
@@ -176,7 +175,7 @@ TEST(Attention, GradientsOfOneCall) {
   for (int i = 0; i < 2; ++i) {
     for (Tensor& x : there) x.mutable_grad() = Tensor();
     compiled(there[0], there[1], there[2]).backward(ct.to(kCUDA));
-    expect_close(there[2].grad(), here[2].grad(), str("by value, ", i));
+    for (int k : {1, 2}) expect_close(there[k].grad(), here[k].grad(), str("by operand ", k, ", ", i));
   }
 }
 
@@ -221,9 +220,10 @@ TEST(Attention, OtherCallsAreComposed) {
 TEST(Attention, Assembles) {
   if (!test::have_ptxas()) GTEST_SKIP() << "there is no ptxas";
   using runtime::cuda::AttentionPass;
-  for (const char* target : {"sm_80", "sm_90a"})
-    EXPECT_TRUE(test::assembles(runtime::cuda::attention_kernel(AttentionPass::OfHead, {kBFloat16, 64, false}).text,
-                                str("-arch=", target)));
+  for (AttentionPass pass : {AttentionPass::ForwardOfHead, AttentionPass::BackwardOfHead})
+    for (const char* target : {"sm_80", "sm_90a"})
+      EXPECT_TRUE(
+          test::assembles(runtime::cuda::attention_kernel(pass, {kBFloat16, 64, false}).text, str("-arch=", target)));
   for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::ByQuery, AttentionPass::ByKey})
     for (int64_t features : {40, 64, 128})
       for (const char* target : {"sm_80", "sm_90a"})

@@ -183,6 +183,14 @@ void copy_to_shared(Machine& m, const Instruction& i, uint32_t lanes) {
     if (given) std::memcpy(to, reinterpret_cast<const void*>(from), given);
   });
 }
+template <int count>
+void load_shared(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) {
+    uint32_t parts[count];
+    std::memcpy(parts, m.shared_at(m.get(i.operands[1], l), sizeof parts), sizeof parts);
+    for (int k = 0; k < count; ++k) (*m.registers)[i.operands[0].list[k]][l] = parts[k];
+  });
+}
 template <class T>
 void load(Machine& m, const Instruction& i, uint32_t lanes) {
   each(lanes, [&](int l) { m.set(i.operands[0], l, uint64_t{*reinterpret_cast<const T*>(m.get(i.operands[1], l))}); });
@@ -196,6 +204,14 @@ void store(Machine& m, const Instruction& i, uint32_t lanes) {
   });
 }
 
+template <int count>
+void store_parts(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) {
+    uint64_t to = m.get(i.operands[0], l);
+    if (to % (4 * count)) fail("a store to an address that is not aligned");
+    for (int k = 0; k < count; ++k) reinterpret_cast<uint32_t*>(to)[k] = u((*m.registers)[i.operands[1].list[k]][l]);
+  });
+}
 template <int count>
 void store_shared(Machine& m, const Instruction& i, uint32_t lanes) {
   each(lanes, [&](int l) {
@@ -218,6 +234,7 @@ const std::map<std::string, Does, std::less<>>& instructions() {
   auto word = [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); };
   static const std::map<std::string, Does, std::less<>> all = {
       {"bar.sync", [](M, I, L) {}},
+      {"bar.warp.sync", [](M, I i, L lanes) { whole_warp(i, lanes); }},
       {"cp.async.commit_group", [](M, I, L) {}},
       {"cp.async.wait_group", [](M, I, L) {}},
       {"cp.async.cg.shared.global", copy_to_shared<16>},
@@ -227,15 +244,11 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"ld.global.b16", load<uint16_t>},
       {"st.global.f32", store<uint32_t>},
       {"st.global.b32", store<uint32_t>},
+      {"st.global.v4.b32", store_parts<4>},
       {"st.global.b16", store<uint16_t>},
-      {"ld.shared.v2.f32",
-       [](M m, I i, L lanes) {
-         each(lanes, [&](int l) {
-           uint32_t both[2];
-           std::memcpy(both, m.shared_at(m.get(i.operands[1], l), 8), 8);
-           for (int k = 0; k < 2; ++k) (*m.registers)[i.operands[0].list[k]][l] = both[k];
-         });
-       }},
+      {"ld.shared.v2.f32", load_shared<2>},
+      {"ld.shared.v4.b32", load_shared<4>},
+      {"st.shared.f32", store_shared<1>},
       {"st.shared.b32", store_shared<1>},
       {"st.shared.v4.b32", store_shared<4>},
       {"ldmatrix.sync.aligned.m8n8.x4.shared.b16", load_matrices<false>},
@@ -268,6 +281,10 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"not.pred", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{!v}; }); }},
       {"cvt.u32.u64", word},
       {"cvt.u64.u32", word},
+      {"cvt.f32.f16",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) { m.set(i.operands[0], l, part<Half>(u(m.get(i.operands[1], l)), 0)); });
+       }},
       {"cvt.rn.f16x2.f32", round_two<Half>},
       {"cvt.rn.bf16x2.f32", round_two<BFloat16>},
       {"add.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a + b)}; }); }},
@@ -312,6 +329,7 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"setp.ge.u32", [](M m, I i, L l) { compare(m, i, l, std::greater_equal<uint32_t>()); }},
       {"setp.lt.and.u32", [](M m, I i, L l) { compare(m, i, l, std::less<uint32_t>()); }},
       {"setp.le.and.u32", [](M m, I i, L l) { compare(m, i, l, std::less_equal<uint32_t>()); }},
+      {"setp.eq.u32", [](M m, I i, L l) { compare(m, i, l, std::equal_to<uint32_t>()); }},
       {"setp.eq.and.u32", [](M m, I i, L l) { compare(m, i, l, std::equal_to<uint32_t>()); }},
       {"add.f32", [](M m, I i, L l) { of_floats(m, i, l, std::plus<float>()); }},
       {"sub.f32", [](M m, I i, L l) { of_floats(m, i, l, std::minus<float>()); }},

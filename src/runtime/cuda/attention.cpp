@@ -59,7 +59,8 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
   int64_t tiles = (rows + kernel.rows - 1) / kernel.rows;
   constexpr double kLog2E = 1.4426950408889634;
   std::vector<Slot> slots;
-  for (int64_t size : {a.queries, a.keys, a.heads, tiles}) slots.push_back(static_cast<Slot>(size));
+  for (int64_t size : {a.queries, a.keys, a.heads, a.batches * a.heads, tiles})
+    slots.push_back(static_cast<Slot>(size));
   slots.push_back(bits(static_cast<float>(a.scale * kLog2E)));
   slots.push_back(bits(static_cast<float>(a.scale)));
   for (const Heads& h : heads) {
@@ -91,18 +92,22 @@ bool takes_attention(DType dtype, int64_t features) {
 }
 
 void run_attention(const Attention& a, const Heads& out, Device& device, Stream stream) {
-  launch(AttentionPass::Forward, a, a.queries, {a.query, a.key, a.value, out}, {a.log_sum}, device, stream);
+  AttentionPass pass = is_of_head(a, device) ? AttentionPass::ForwardOfHead : AttentionPass::Forward;
+  launch(pass, a, a.queries, {a.query, a.key, a.value, out}, {a.log_sum}, device, stream);
 }
 
-void run_attention_backward(const Attention& a, const Heads& ct, void* inner, const Heads& by_query,
+void run_attention_backward(const Attention& a, const Heads& ct, const Heads& out, const Heads& by_query,
                             const Heads& by_key, const Heads& by_value, Device& device, Stream stream) {
   if (is_of_head(a, device))
-    return launch(AttentionPass::OfHead, a, a.keys, {a.query, a.key, a.value, ct, by_query, by_key, by_value},
-                  {a.log_sum, inner}, device, stream);
-  launch(AttentionPass::ByQuery, a, a.queries, {a.query, a.key, a.value, ct, by_query}, {a.log_sum, inner}, device,
+    return launch(AttentionPass::BackwardOfHead, a, a.keys,
+                  {a.query, a.key, a.value, ct, out, by_query, by_key, by_value}, {a.log_sum}, device, stream);
+  auto bytes = static_cast<size_t>(a.batches * a.heads * a.queries * size_of(DType::Float32));
+  void* inner = device.allocate(bytes, stream);  // Σ ct · out over the features
+  launch(AttentionPass::ByQuery, a, a.queries, {a.query, a.key, a.value, ct, out, by_query}, {a.log_sum, inner}, device,
          stream);
   launch(AttentionPass::ByKey, a, a.keys, {a.query, a.key, a.value, ct, by_key, by_value}, {a.log_sum, inner}, device,
          stream);
+  device.deallocate(inner, bytes, stream);
 }
 
 }  // namespace brasa::runtime::cuda

@@ -24,7 +24,7 @@ struct Heads {
   int64_t batch, head, row;
 };
 
-/// [batches, heads, queries or keys, features]; `log_sum` and `inner` are [batches, heads, queries] of float32 without gaps.
+/// [batches, heads, queries or keys, features]; `log_sum` is [batches, heads, queries] of float32 without gaps.
 struct Attention {
   AttentionKind kind;
   int64_t batches, heads, queries, keys;
@@ -37,8 +37,8 @@ struct Attention {
 bool takes_attention(DType dtype, int64_t features);
 /// out = softmax(query · keyᵀ · scale) · value, and the logarithms of the sums of exponentials; scale > 0.
 void run_attention(const Attention& a, const Heads& out, Device& device, Stream stream);
-/// The cotangents of query, key and value for `ct` of `out`, where `inner` is Σ ct · out over the features.
-void run_attention_backward(const Attention& a, const Heads& ct, void* inner, const Heads& by_query,
+/// The cotangents of query, key and value for `ct` of `out`.
+void run_attention_backward(const Attention& a, const Heads& ct, const Heads& out, const Heads& by_query,
                             const Heads& by_key, const Heads& by_value, Device& device, Stream stream);
 
 /// A kernel's text and how to launch it.
@@ -47,7 +47,7 @@ struct AttentionKernel {
   int threads, rows;     // of a block: its part of the queries, or of the keys
   int shared_bytes = 0;  // that its launch gives, where the text has none of its own
 };
-enum class AttentionPass : uint8_t { Forward, ByQuery, ByKey, OfHead };
+enum class AttentionPass : uint8_t { Forward, ForwardOfHead, ByQuery, ByKey, BackwardOfHead };
 /// Queries and keys of a head that one block has all of.
 constexpr int kMostRowsOfHead = 208;
 AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind);

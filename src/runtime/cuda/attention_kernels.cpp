@@ -13,21 +13,23 @@ class Kernel final : public AttentionTiles {
 
   AttentionKernel write() {
     begin();
-    if (pass_ == AttentionPass::Forward)
-      forward();
-    else if (by_key_)
-      backward_by_key();
-    else if (whole_)
-      backward_of_head();
-    else
-      backward_by_query();
-    constexpr const char* kNames[] = {"attention", "attention_by_query", "attention_by_key", "attention_of_head"};
-    const char* name = kNames[static_cast<int>(pass_)];
-    int given = whole_ ? head_bytes() : 0;
-    return {name, p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes()), threads(), 16 * warps_, given};
+    switch (pass_) {
+      case AttentionPass::Forward: forward(); return kernel("attention");
+      case AttentionPass::ForwardOfHead: forward_of_head(); return kernel("attention_of_head", 3 * tile_bytes());
+      case AttentionPass::ByQuery: backward_by_query(); return kernel("attention_by_query");
+      case AttentionPass::ByKey: backward_by_key(); return kernel("attention_by_key");
+      case AttentionPass::BackwardOfHead: backward_of_head(); return kernel("attention_backward_of_head", head_bytes());
+    }
+    return {};
   }
 
  private:
+  // `given`: bytes of shared memory that the launch gives to one that has a whole head.
+  AttentionKernel kernel(const char* name, int given = 0) const {
+    int rows = given ? tile_ : 16 * warps_;
+    return {name, p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes()), threads(), rows, given};
+  }
+
   // --- the kernels ---
 
   void forward() {
@@ -35,54 +37,99 @@ class Kernel final : public AttentionTiles {
     Reg log_sum = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
     std::vector<Regs> q = fragments(own_rows(query, nullptr, queries_).first);
     p_.op("bar.sync", 0);
-
-    std::vector<Regs> sum = zeros(padded_);
-    Reg most[2], total[2];
-    for (int half : {0, 1}) {
-      most[half] = p_.f("mov.f32", number(-kInfinity));
-      total[half] = p_.f("mov.f32", number(0));
-    }
+    Softmax rows = none();
     over_both(key, value, keys_end(), [&](const Reg& stage, const Reg& tile_first) {
       over_keys(tile_first, [&](int width, bool masked, const Reg& column, const Reg& offset) {
-        Reg keys = p_.r("add.u32", stage, offset), values = p_.r("add.u32", keys, tile_bytes());
-        std::vector<Regs> s = scores([&](int k) { return q[k]; }, keys, width);
-        if (masked)
-          for (int n = 0; n < width / 8; ++n)
-            for (int e = 0; e < 4; ++e) p_.op("selp.f32", s[n][e], s[n][e], number(-kInfinity), attends(column, n, e));
-        for (int half : {0, 1}) {
-          Reg m = s[0][2 * half];
-          for (int n = 0; n < width / 8; ++n)
-            for (int e : {0, 1})
-              if (n || e) m = p_.f("max.f32", m, s[n][2 * half + e]);
-          m = p_.f("max.f32", over_row("max.f32", m), most[half]);
-          Reg scaled = p_.f("mul.f32", m, scale2_), less = p_.f("neg.f32", scaled);
-          Reg shrink = exp2(p_.f("fma.rn.f32", most[half], scale2_, less));
-          p_.op("mov.f32", most[half], m);
-          p_.op("mul.f32", total[half], total[half], shrink);
-          for (int n = 0; n < width / 8; ++n)
-            for (int e : {0, 1}) {
-              Reg& each = s[n][2 * half + e];
-              each = exp2(p_.f("fma.rn.f32", each, scale2_, less));
-              p_.op("add.f32", total[half], total[half], each);
-            }
-          for (const Regs& v : sum)
-            for (int e : {0, 1}) p_.op("mul.f32", v[2 * half + e], v[2 * half + e], shrink);
-        }
-        add_rows(sum, s, values);
+        attend(rows, q, p_.r("add.u32", stage, offset), width, masked, column);
       });
     });
+    store(rows, out, log_sum);
+  }
 
+  // All rows of a head are in shared memory together; a warp has 16 queries after others.
+  void forward_of_head() {
+    Rows query = next_rows(), key = next_rows(), value = next_rows(), out = next_rows();
+    Reg log_sum = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
+    Reg zero = p_.r("mov.u32", 0), keys = shared_, values = p_.r("add.u32", keys, tile_bytes());
+    Reg queries = p_.r("add.u32", values, tile_bytes());
+    copy_rows(moving(query, zero), queries, zero, queries_, tile_);
+    copy_rows(moving(key, zero), keys, zero, keys_, tile_);
+    copy_rows(moving(value, zero), values, zero, keys_, tile_);
+    arrived();
+    p_.loop([&] { return p_.p("setp.lt.u32", own_first_, queries_); },
+            [&] {
+              Reg own = p_.r("mad.lo.u32", own_first_, row_bytes_, queries);
+              std::vector<Regs> q = fragments(p_.r("add.u32", own, down_));
+              Softmax rows = none();
+              over_keys(zero, [&](int width, bool masked, const Reg& column, const Reg& offset) {
+                attend(rows, q, p_.r("add.u32", keys, offset), width, masked, column);
+              });
+              store(rows, out, log_sum, own);
+              for (const Reg& row : {own_first_, own_row_}) p_.op("add.u32", row, row, 16 * warps_);
+            });
+  }
+
+  // What a warp's rows have so far: their largest scores, the sums of exponentials less these, and of these times values.
+  struct Softmax {
+    Reg most[2], total[2];
+    std::vector<Regs> sum;
+  };
+  Softmax none() {
+    Softmax out;
+    out.sum = zeros(padded_);
+    for (int half : {0, 1}) {
+      out.most[half] = p_.f("mov.f32", number(-kInfinity));
+      out.total[half] = p_.f("mov.f32", number(0));
+    }
+    return out;
+  }
+  // To `width` keys, which have their values a tile behind.
+  void attend(Softmax& rows, const std::vector<Regs>& q, const Reg& keys, int width, bool masked, const Reg& column) {
+    Reg values = p_.r("add.u32", keys, tile_bytes());
+    std::vector<Regs> s = scores([&](int k) { return q[k]; }, keys, width);
+    if (masked)
+      for (int n = 0; n < width / 8; ++n)
+        for (int e = 0; e < 4; ++e) p_.op("selp.f32", s[n][e], s[n][e], number(-kInfinity), attends(column, n, e));
+    for (int half : {0, 1}) {
+      const Reg &most = rows.most[half], &total = rows.total[half];
+      Reg m = s[0][2 * half];
+      for (int n = 0; n < width / 8; ++n)
+        for (int e : {0, 1})
+          if (n || e) m = p_.f("max.f32", m, s[n][2 * half + e]);
+      m = p_.f("max.f32", over_lanes("max.f32", m), most);
+      Reg scaled = p_.f("mul.f32", m, scale2_), less = p_.f("neg.f32", scaled);
+      Reg shrink = exp2(p_.f("fma.rn.f32", most, scale2_, less));
+      p_.op("mov.f32", most, m);
+      p_.op("mul.f32", total, total, shrink);
+      for (int n = 0; n < width / 8; ++n)
+        for (int e : {0, 1}) {
+          Reg& each = s[n][2 * half + e];
+          each = exp2(p_.f("fma.rn.f32", each, scale2_, less));
+          p_.op("add.f32", total, total, each);
+        }
+      for (const Regs& v : rows.sum)
+        for (int e : {0, 1}) p_.op("mul.f32", v[2 * half + e], v[2 * half + e], shrink);
+    }
+    add_rows(rows.sum, s, values);
+  }
+  void store(const Softmax& rows, const Rows& out, const Reg& log_sum, const Reg& own = {}) {
     Reg factors[2];
     for (int half : {0, 1}) {
-      Reg whole = over_row("add.f32", total[half]);
+      Reg whole = over_lanes("add.f32", rows.total[half]);
       factors[half] = p_.f("rcp.approx.ftz.f32", whole);
-      Reg logarithm =
-          p_.f("mul.f32", p_.f("fma.rn.f32", most[half], scale2_, p_.f("lg2.approx.ftz.f32", whole)), number(kLn2));
-      Reg row = p_.r("add.u32", own_row_, 8 * half);
-      Reg stores = p_.p("setp.eq.and.u32", pair_, 0, p_.p("setp.lt.u32", row, queries_));
-      p_.op(str("@", stores, " st.global.f32"), str("[", p_.d("mad.wide.u32", row, 4, log_sum), "]"), logarithm);
+      Reg logarithm = p_.f("fma.rn.f32", rows.most[half], scale2_, p_.f("lg2.approx.ftz.f32", whole));
+      store_number(log_sum, half, p_.f("mul.f32", logarithm, number(kLn2)));
     }
-    store_rows(sum, factors, out, queries_);
+    if (own.empty())
+      store_rows(rows.sum, factors, out, queries_);
+    else
+      store_whole_rows(rows.sum, factors, own, out, queries_);
+  }
+  // Of one of the warp's rows of queries.
+  void store_number(const Reg& vector, int half, const Reg& v) {
+    Reg row = p_.r("add.u32", own_row_, 8 * half);
+    Reg stores = p_.p("setp.eq.and.u32", pair_, 0, p_.p("setp.lt.u32", row, queries_));
+    p_.op(str("@", stores, " st.global.f32"), str("[", p_.d("mad.wide.u32", row, 4, vector), "]"), v);
   }
 
   // Tiles of two matrices.
@@ -101,24 +148,29 @@ class Kernel final : public AttentionTiles {
   }
   void advance(const Moving& m) { p_.op("add.s64", m.at, m.at, m.tile); }
 
-  // dS = P (dO Vᵀ - Σ dO O), dQ = dS K · scale with P = exp(S - log_sum).
+  // dS = P (dO Vᵀ - Σ dO O), dQ = dS K · scale with P = exp(S - log_sum). The sums are there for what goes by keys.
   void backward_by_query() {
-    Rows query = next_rows(), key = next_rows(), value = next_rows(), ct = next_rows(), out = next_rows();
+    Rows query = next_rows(), key = next_rows(), value = next_rows(), ct = next_rows(), out = next_rows(),
+         to_query = next_rows();
     Reg vectors[2];
     for (Reg& v : vectors) v = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
-    auto [own_query, own_ct] = own_rows(query, &ct, queries_);
-    std::vector<Regs> q = fragments(own_query), g = fragments(own_ct);
+    // clang 14 lets no lambda use the names of a structured binding.
+    const std::pair<Reg, Reg> own = own_rows(query, &ct, queries_);
+    std::vector<Regs> q = fragments(own.first), g = fragments(own.second);
+    p_.op("bar.sync", 0);
+    std::vector<Regs> o = fragments(own_rows(out, nullptr, queries_).first);
     p_.op("bar.sync", 0);
     Reg less[2], inner[2];
     for (int half : {0, 1}) {
-      Reg row = p_.r("add.u32", own_row_, 8 * half), inside = p_.p("setp.lt.u32", row, queries_);
-      auto of_row = [&](const Reg& vector) {
-        Reg v = p_.f("mov.f32", number(0));
-        p_.op(str("@", inside, " ld.global.f32"), v, str("[", p_.d("mad.wide.u32", row, 4, vector), "]"));
-        return v;
-      };
-      less[half] = p_.f("mul.f32", of_row(vectors[0]), number(-kLog2E));
-      inner[half] = of_row(vectors[1]);
+      Reg row = p_.r("add.u32", own_row_, 8 * half), v = p_.f("mov.f32", number(0));
+      p_.op(str("@", p_.p("setp.lt.u32", row, queries_), " ld.global.f32"), v,
+            str("[", p_.d("mad.wide.u32", row, 4, vectors[0]), "]"));
+      less[half] = p_.f("mul.f32", v, number(-kLog2E));
+      Reg sum = p_.f("mov.f32", number(0));
+      for (int k = 0; k < padded_ / 16; ++k)
+        for (int part : {half, half + 2}) add_products(sum, g[k][part], o[k][part]);
+      inner[half] = over_lanes("add.f32", sum);
+      store_number(vectors[1], half, inner[half]);
     }
 
     std::vector<Regs> sum = zeros(padded_);
@@ -136,7 +188,7 @@ class Kernel final : public AttentionTiles {
         add_rows(sum, ds, keys);
       });
     });
-    store_rows(sum, {scale_, scale_}, out, queries_);
+    store_rows(sum, {scale_, scale_}, to_query, queries_);
   }
 
   // dV = Pᵀ dO, dK = dSᵀ Q · scale. Behind the last query everything is zero, which adds nothing.
@@ -211,10 +263,9 @@ class Kernel final : public AttentionTiles {
   // All three cotangents of a head whose rows are in shared memory together. By key as above; dSᵀ is left there, and then each warp has
   // queries: dQ = dS K · scale.
   void backward_of_head() {
-    Rows query = next_rows(), key = next_rows(), value = next_rows(), ct = next_rows(), to_query = next_rows(),
-         to_key = next_rows(), to_value = next_rows();
-    Reg vectors[2];
-    for (Reg& v : vectors) v = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
+    Rows query = next_rows(), key = next_rows(), value = next_rows(), ct = next_rows(), out = next_rows(),
+         to_query = next_rows(), to_key = next_rows(), to_value = next_rows();
+    Reg log_sum = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
     // A part of the queries arrives while those before are used.
     constexpr int kCopiedFirst = kMostRowsOfHead / 2, kUsedFirst = kCopiedFirst / 16 * 16;
     Reg zero = p_.r("mov.u32", 0), rest = p_.r("mov.u32", kCopiedFirst);
@@ -222,14 +273,34 @@ class Kernel final : public AttentionTiles {
     Reg numbers = p_.r("add.u32", cts, tile_bytes()), scores_at = p_.r("add.u32", numbers, 8 * tile_);
     copy_rows(moving(key, zero), shared_, zero, keys_, tile_);
     copy_rows(moving(value, zero), scores_at, zero, keys_, tile_);
-    for (int i : {0, 1}) copy_vector(vectors[i], p_.r("add.u32", numbers, 4 * tile_ * i), zero, queries_);
+    copy_vector(log_sum, numbers, zero, queries_);
+    // The output lies where no values are, and none of the first part's dSᵀ where its second part is.
+    Reg outs = p_.r("mad.lo.u32", p_.r("add.u32", copy_row_, kCopiedFirst), score_bytes(), scores_at);
+    outs = p_.r("add.u32", outs, p_.r("shl.b32", p_.r("and.b32", thread_, 7), 4));
+    constexpr int kOutputsBeside = 2 * kUsedFirst + 48;
     for (const Reg& first : {zero, rest}) {
       Reg there = p_.r("mul.lo.u32", first, row_bytes_);
       copy_rows(moving(query, first), p_.r("add.u32", queries, there), first, queries_, kCopiedFirst);
       copy_rows(moving(ct, first), p_.r("add.u32", cts, there), first, queries_, kCopiedFirst);
+      Reg to = p_.r("add.u32", outs, first == rest ? kOutputsBeside : 0);
+      copy_rows_here(moving(out, first), to, first, queries_, kCopiedFirst, score_bytes());
       p_.op("cp.async.commit_group");
     }
+    // Σ dO O, by the threads that copied both.
+    auto sums = [&](int from, int beside) {
+      for (int row = from; row < from + kCopiedFirst; row += pass_rows_) {
+        Regs both[2] = {p_.fresh('r', 4), p_.fresh('r', 4)};
+        Reg g = p_.r("add.u32", cts, copy_to_), sum = p_.f("mov.f32", number(0));
+        p_.op("ld.shared.v4.b32", braces(both[0]), str("[", g, "+", row * row_bytes_, "]"));
+        p_.op("ld.shared.v4.b32", braces(both[1]), str("[", outs, "+", (row - from) * score_bytes() + beside, "]"));
+        for (int i = 0; i < 4; ++i) add_products(sum, both[0][i], both[1][i]);
+        sum = over_lanes("add.f32", sum, 8);
+        p_.op(str("@", p_.p("setp.eq.u32", p_.r("and.b32", thread_, 7), 0), " st.shared.f32"),
+              str("[", p_.r("mad.lo.u32", copy_row_, 4, numbers), "+", 4 * (tile_ + row), "]"), sum);
+      }
+    };
     p_.op("cp.async.wait_group", 1);
+    sums(0, 0);
     p_.op("bar.sync", 0);
     Reg own = p_.r("add.u32", own_offset_, down_);
     std::vector<Regs> k = fragments(p_.r("add.u32", shared_, own)), v = fragments(p_.r("add.u32", scores_at, own));
@@ -266,13 +337,15 @@ class Kernel final : public AttentionTiles {
     };
     steps(column, p_.r("min.u32", queries_, p_.r("mov.u32", kUsedFirst)), 16, false, body);
     p_.op("cp.async.wait_group", 0);
+    sums(kCopiedFirst, kOutputsBeside);
     p_.op("bar.sync", 0);
     steps(column, queries_, 16, false, body);
     Reg one = p_.f("mov.f32", number(1));
-    store_rows(by_key, {scale_, scale_}, to_key, keys_);
-    store_rows(by_value, {one, one}, to_value, keys_);
+    p_.op("bar.sync", 0);  // queries and cts are no more read
+    Reg own_queries = p_.r("add.u32", queries, own_offset_), own_cts = p_.r("add.u32", cts, own_offset_);
+    store_whole_rows(by_key, {scale_, scale_}, own_queries, to_key, keys_);
+    store_whole_rows(by_value, {one, one}, own_cts, to_value, keys_);
 
-    p_.op("bar.sync", 0);
     Reg low = p_.r("and.b32", lane_, 7), upper = p_.r("shr.u32", lane_, 4);
     Reg middle = p_.r("and.b32", p_.r("shr.u32", lane_, 3), 1);
     Reg lane_scores = p_.r("mad.lo.u32", p_.r("mad.lo.u32", upper, 8, low), score_bytes(), p_.r("shl.b32", middle, 4));
@@ -289,7 +362,8 @@ class Kernel final : public AttentionTiles {
         multiply(by_query[2 * n + 1], ds, b[2], b[3]);
       }
     });
-    store_rows(by_query, {scale_, scale_}, to_query, queries_);
+    p_.op("bar.warp.sync", -1);
+    store_whole_rows(by_query, {scale_, scale_}, own_queries, to_query, queries_);
   }
   // Of a key, as many as there may be queries; ldmatrix reads eight rows at once, from different banks.
   int score_bytes() const { return 2 * tile_ + 16; }

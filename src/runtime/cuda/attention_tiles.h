@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <string>
@@ -29,15 +30,10 @@ class AttentionTiles {
         row_bytes_(padded_ * 2 + 16),  // ldmatrix reads eight rows at once, from different banks
         small_(padded_ <= 64),
         by_key_(pass == AttentionPass::ByKey),
-        whole_(pass == AttentionPass::OfHead),
-        warps_(whole_               ? kMostRowsOfHead / 16
-               : by_key_ && !small_ ? 2
-                                    : 4),
-        tile_(whole_    ? kMostRowsOfHead
-              : small_  ? 64
-              : by_key_ ? 16
-                        : 32),
-        width_(pass == AttentionPass::ByQuery || (by_key_ && !small_) ? 16 : 32) {}
+        block_(block(pass, small_)),
+        warps_(block_.warps),
+        tile_(block_.tile),
+        width_(block_.width) {}
 
  protected:
   struct Rows {  // of a head
@@ -48,6 +44,20 @@ class AttentionTiles {
     Reg at, pass, tile;
   };
 
+  // Its warps, the rows of a tile, and how many columns of scores a warp has at once.
+  struct Block {
+    int warps, tile, width;
+  };
+  static Block block(AttentionPass pass, bool small) {
+    switch (pass) {
+      case AttentionPass::Forward: return {4, small ? 64 : 32, 32};
+      case AttentionPass::ByQuery: return {4, small ? 64 : 32, 16};
+      case AttentionPass::ByKey: return small ? Block{4, 64, 32} : Block{2, 16, 16};
+      case AttentionPass::ForwardOfHead: return {7, 224, 64};
+      case AttentionPass::BackwardOfHead: return {kMostRowsOfHead / 16, kMostRowsOfHead, 16};
+    }
+    return {};
+  }
   int threads() const { return 32 * warps_; }
   int tile_bytes() const { return tile_ * row_bytes_; }
   int stage_bytes() const { return 2 * tile_bytes() + (by_key_ ? 8 * tile_ : 0); }
@@ -74,13 +84,18 @@ class AttentionTiles {
   void begin() {
     queries_ = next_size();
     keys_ = next_size();
-    Reg heads_each = next_size(), tiles = next_size();
+    Reg heads_each = next_size(), all_heads = next_size(), tiles = next_size();
     scale2_ = next_number();
     scale_ = next_number();
 
     thread_ = p_.r("mov.u32", "%tid.x");
     Reg block = p_.r("mov.u32", "%ctaid.x");
     Reg tile = p_.r("rem.u32", block, tiles), both = p_.r("div.u32", block, tiles);
+    if (kind_.causal) {  // long ways first, of all heads: the last queries, the first keys
+      both = p_.r("rem.u32", block, all_heads);
+      tile = p_.r("div.u32", block, all_heads);
+      if (!by_key_) tile = p_.r("sub.u32", p_.r("sub.u32", tiles, 1), tile);
+    }
     batch_ = p_.d("cvt.u64.u32", p_.r("div.u32", both, heads_each));
     head_ = p_.d("cvt.u64.u32", p_.r("rem.u32", both, heads_each));
     lane_ = p_.r("and.b32", thread_, 31);
@@ -122,13 +137,17 @@ class AttentionTiles {
   }
   // `count` rows from `first` on; zeros from row `end` on and behind the features.
   void copy_rows(const Moving& from, const Reg& to, const Reg& first, const Reg& end, int count) {
-    Reg to_here = p_.r("add.u32", to, copy_to_), row = p_.r("add.u32", first, copy_test_);
+    copy_rows_here(from, p_.r("add.u32", to, copy_to_), first, end, count, row_bytes_);
+  }
+  // To where this thread's part of the first row goes, and steps of bytes on.
+  void copy_rows_here(const Moving& from, const Reg& to, const Reg& first, const Reg& end, int count, int step) {
+    Reg row = p_.r("add.u32", first, copy_test_);
     auto all = [&] {
       Reg at = from.at;
       for (int done = 0; done < count; done += pass_rows_) {
         if (done) at = p_.d("add.s64", at, from.pass);
         Reg inside = p_.p("setp.lt.u32", done ? p_.r("add.u32", row, done) : row, end);
-        std::string place = str("[", to_here, "+", done * row_bytes_, "]");
+        std::string place = str("[", to, "+", done * step, "]");
         if (kind_.wide) {
           p_.op("cp.async.cg.shared.global", place, str("[", at, "]"), 16, p_.r("selp.b32", 16, 0, inside));
           continue;
@@ -248,6 +267,22 @@ class AttentionTiles {
     return p_.r(kind_.dtype == DType::Float16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", high, low);
   }
 
+  // Both elements of a pair, widened.
+  std::array<Reg, 2> widened(const Reg& pair) {
+    if (kind_.dtype != DType::Float16) {
+      Reg low = p_.r("shl.b32", pair, 16), high = p_.r("and.b32", pair, -65536);
+      return {p_.f("mov.b32", low), p_.f("mov.b32", high)};
+    }
+    Regs halves = p_.fresh('h', 2);
+    p_.op("mov.b32", braces(halves), pair);
+    Reg low = p_.f("cvt.f32.f16", halves[0]), high = p_.f("cvt.f32.f16", halves[1]);
+    return {low, high};
+  }
+  void add_products(const Reg& sum, const Reg& a, const Reg& b) {
+    std::array<Reg, 2> left = widened(a), right = widened(b);
+    for (int e : {0, 1}) p_.op("fma.rn.f32", sum, left[e], right[e], sum);
+  }
+
   // --- sweeps ---
 
   // Tiles from `first` on of rows below `end`: `copy(stage, first row)` brings one, `use(stage, first row)` uses it.
@@ -310,9 +345,9 @@ class AttentionTiles {
   }
 
   Reg exp2(const Reg& x) { return p_.f("ex2.approx.ftz.f32", x); }
-  // Over the four lanes that share a row.
-  Reg over_row(std::string_view op, Reg v) {
-    for (int step : {1, 2}) {
+  // Over lanes beside each other: four share a row of a product.
+  Reg over_lanes(std::string_view op, Reg v, int lanes = 4) {
+    for (int step = 1; step < lanes; step *= 2) {
       Reg other = p_.fresh('f');
       p_.op("shfl.sync.bfly.b32", other, v, step, 31, "-1");
       v = p_.f(op, v, other);
@@ -344,10 +379,33 @@ class AttentionTiles {
     }
   }
 
+  // The same of rows of 64 features, by whole rows: through `own`, the warp's part of a tile that nobody reads any more.
+  void store_whole_rows(const std::vector<Regs>& values, const Reg (&factors)[2], const Reg& own, const Rows& to,
+                        const Reg& end) {
+    Reg at = p_.r("mad.lo.u32", p_.r("shr.u32", lane_, 2), row_bytes_, p_.r("mad.lo.u32", pair_, 2, own));
+    for (int half : {0, 1})
+      for (int n = 0; n < padded_ / 8; ++n) {
+        Reg low = p_.f("mul.f32", values[n][2 * half], factors[half]);
+        Reg high = p_.f("mul.f32", values[n][2 * half + 1], factors[half]);
+        p_.op("st.shared.b32", str("[", at, "+", 8 * half * row_bytes_ + 16 * n, "]"), rounded(low, high));
+      }
+    p_.op("bar.warp.sync", -1);
+    Reg row = p_.r("shr.u32", lane_, 3), column = p_.r("shl.b32", p_.r("and.b32", lane_, 7), 4);
+    Reg from = p_.r("mad.lo.u32", row, row_bytes_, p_.r("add.u32", own, column));
+    for (int i = 0; i < 16; i += 4) {
+      Reg each = p_.r("add.u32", p_.r("add.u32", own_first_, row), i);
+      Regs parts = p_.fresh('r', 4);
+      p_.op("ld.shared.v4.b32", braces(parts), str("[", from, "+", i * row_bytes_, "]"));
+      Reg there = p_.d("add.s64", row_address(to, each), p_.d("cvt.u64.u32", column));
+      p_.op(str("@", p_.p("setp.lt.u32", each, end), " st.global.v4.b32"), str("[", there, "]"), braces(parts));
+    }
+  }
+
   AttentionPass pass_;
   AttentionKind kind_;
   int padded_, row_bytes_;
-  bool small_, by_key_, whole_;
+  bool small_, by_key_;
+  Block block_;
   int warps_, tile_, width_;
   int parameters_ = 0, pass_rows_ = 0;
   Ptx p_;

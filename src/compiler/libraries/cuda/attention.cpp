@@ -12,14 +12,14 @@
 namespace brasa::compiler {
 namespace {
 
-// prim::attention_backward has the cotangent in front, and vectors behind, of the operands that both have.
+// prim::attention_backward has the cotangent in front, and the output with a vector behind, of the operands that both have.
 bool is_backward(const Node& n) { return n.types.size() == 3; }
 size_t first_head(const Node& n) { return is_backward(n) ? 1 : 0; }
 std::vector<size_t> heads_of(const Node& n) {
-  return is_backward(n) ? std::vector<size_t>{1, 2, 3, 0} : std::vector<size_t>{0, 1, 2};
+  return is_backward(n) ? std::vector<size_t>{1, 2, 3, 0, 4} : std::vector<size_t>{0, 1, 2};
 }
 std::vector<size_t> vectors_of(const Node& n) {
-  return is_backward(n) ? std::vector<size_t>{4, 5} : std::vector<size_t>{};
+  return is_backward(n) ? std::vector<size_t>{5} : std::vector<size_t>{};
 }
 
 bool takes(const Node& n) {
@@ -42,7 +42,7 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in
   bool backward = args.size() > 5;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!args[i].is<Value>()) continue;
-    bool vector = backward && i > 3;
+    bool vector = backward && i > 4;
     args[i] = placed(args[i].get<Value>(), false, vector ? is_vector : are_heads, graph, in_memory);
   }
 }
@@ -211,8 +211,8 @@ class AttentionCall final : public DeviceCall {
         scale_, at(0, tensors, symbols), at(1, tensors, symbols), at(2, tensors, symbols), nullptr};
     auto result = [&](size_t r) { return results_[r].heads(tensors, symbols); };
     if (backward_) {
-      a.log_sum = at(4, tensors, symbols).data;
-      run_attention_backward(a, at(3, tensors, symbols), at(5, tensors, symbols).data, result(0), result(1), result(2),
+      a.log_sum = at(5, tensors, symbols).data;
+      run_attention_backward(a, at(3, tensors, symbols), at(4, tensors, symbols), result(0), result(1), result(2),
                              device, stream);
     } else {
       a.log_sum = result(1).data;
