@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "check.h"
+#include "compiler/passes/winograd.h"
 #include "compiler/pipeline.h"
 
 namespace brasa::compiler {
@@ -283,6 +284,33 @@ TEST(Convolution, Winograd) {
   strict.compile.numbers = Numbers::Strict;
   std::vector<In> in = {image({1, 32, 18, 17}), image({33, 32, 3, 3})};
   EXPECT_EQ(products(check(in, conv({1, 1}, {1, 1}, {1, 1}), strict)), 0);
+}
+
+// Each bound from both sides, and of images one where the sets of weights are made once.
+TEST(Convolution, WinogradFromSomeSizesOn) {
+  auto takes = [](std::vector<int64_t> x, std::vector<int64_t> w, bool lasting = false) {
+    ir::Graph graph(ir::Level::Primitives);
+    ops::Builder builder(graph);
+    auto input = [&](const std::vector<int64_t>& sizes) {
+      return graph.add_input({DType::Float32, Shape(sizes.begin(), sizes.end()), false});
+    };
+    Value image = input(x), weights = input(w);
+    Shape one = {1, 1};
+    Conv c(prim::convolution(image, weights, one, one, one, one, one, 1).node->args);
+    ir::Facts facts;
+    Machine machine = machine_of("x86-64+avx2", 1);
+    return takes_winograd(c, {facts, machine, false, {false, lasting}});
+  };
+  EXPECT_TRUE(takes({1, 32, 16, 16}, {32, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 31, 16, 16}, {32, 31, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 16, 16}, {31, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 15, 17}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({4, 32, 8, 8}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({1, 32, 6, 43}, {32, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 5, 52}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({1, 32, 8, 16}, {32, 32, 3, 3}, true));
+  EXPECT_FALSE(takes({1, 32, 8, 16}, {32, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 127, 1}, {32, 32, 3, 3}, true));
 }
 
 // A step as long as the kernel: each element makes a patch.
