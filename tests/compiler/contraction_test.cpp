@@ -290,14 +290,14 @@ TEST(Convolution, Winograd) {
 TEST(Convolution, WinogradFromSomeSizesOn) {
   auto takes = [](std::vector<int64_t> x, std::vector<int64_t> w, bool lasting = false) {
     ir::Graph graph(ir::Level::Primitives);
-    ops::Builder builder(graph);
+    ir::Facts facts;
+    ops::Builder builder(graph, facts);
     auto input = [&](const std::vector<int64_t>& sizes) {
       return graph.add_input({DType::Float32, Shape(sizes.begin(), sizes.end()), false});
     };
     Value image = input(x), weights = input(w);
     Shape one = {1, 1};
     Conv c(prim::convolution(image, weights, one, one, one, one, one, 1).node->args);
-    ir::Facts facts;
     Machine machine = machine_of("x86-64+avx2", 1);
     return takes_winograd(c, {facts, machine, false, {false, lasting}});
   };
