@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "check.h"
+#include "compiler/loops/linearize.h"
 #include "compiler/passes/winograd.h"
 #include "compiler/pipeline.h"
+#include "ir/text.h"
 
 namespace brasa::compiler {
 namespace {
@@ -23,6 +25,31 @@ TEST(Dot, Sizes) {
       for (int64_t k : {0, 1, 5, 33})
         check_both({{DType::Float32, {m, k}}, {DType::Float32, {k, n}}},
                    [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {})}; });
+}
+
+// Weights from beyond the second cache: the loop that sums a tile asks for its part of the next panel, in whichever loops the vectors are.
+TEST(Dot, NextPanel) {
+  for (const char* target : {"x86-64+avx2", "x86-64+avx512"}) {
+    ir::Graph graph(ir::Level::Primitives);
+    ir::Facts facts;
+    {
+      ops::Builder builder(graph, facts);
+      Value x = graph.add_input({DType::Float32, Shape{64, 1100}, false});
+      Value w = graph.add_input({DType::Float32, Shape{260, 1100}, false});
+      graph.add_output(prim::dot_general(x, w, {1}, {1}, {}, {}));
+    }
+    CompilerOptions options;
+    options.target = target;
+    options.threads = 1;
+    std::string text = kernel_texts(graph, facts, options).back(), nest;
+    ASSERT_NE(text.find("level=2"), text.npos) << text;
+    nest = print(linearize(*ir::parse(text, find_loop_level_op)));
+    size_t ask = nest.find("level=2"), sum = nest.find("loop::reduce(");
+    // Neighbours in one loop: nothing but themselves lies between them.
+    ASSERT_LT(ask, sum) << nest;
+    EXPECT_EQ(std::count(nest.begin() + static_cast<int64_t>(ask), nest.begin() + static_cast<int64_t>(sum), '\n'), 1)
+        << nest;
+  }
 }
 
 TEST(Dot, Layouts) {
