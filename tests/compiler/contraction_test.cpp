@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "check.h"
+#include "compiler/loops/linearize.h"
+#include "compiler/passes/winograd.h"
 #include "compiler/pipeline.h"
+#include "ir/text.h"
 
 namespace brasa::compiler {
 namespace {
@@ -22,6 +25,31 @@ TEST(Dot, Sizes) {
       for (int64_t k : {0, 1, 5, 33})
         check_both({{DType::Float32, {m, k}}, {DType::Float32, {k, n}}},
                    [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {})}; });
+}
+
+// Weights from beyond the second cache: the loop that sums a tile asks for its part of the next panel, in whichever loops the vectors are.
+TEST(Dot, NextPanel) {
+  for (const char* target : {"x86-64+avx2", "x86-64+avx512"}) {
+    ir::Graph graph(ir::Level::Primitives);
+    ir::Facts facts;
+    {
+      ops::Builder builder(graph, facts);
+      Value x = graph.add_input({DType::Float32, Shape{64, 1100}, false});
+      Value w = graph.add_input({DType::Float32, Shape{260, 1100}, false});
+      graph.add_output(prim::dot_general(x, w, {1}, {1}, {}, {}));
+    }
+    CompilerOptions options;
+    options.target = target;
+    options.threads = 1;
+    std::string text = kernel_texts(graph, facts, options).back(), nest;
+    ASSERT_NE(text.find("level=2"), text.npos) << text;
+    nest = print(linearize(*ir::parse(text, find_loop_level_op)));
+    size_t ask = nest.find("level=2"), sum = nest.find("loop::reduce(");
+    // Neighbours in one loop: nothing but themselves lies between them.
+    ASSERT_LT(ask, sum) << nest;
+    EXPECT_EQ(std::count(nest.begin() + static_cast<int64_t>(ask), nest.begin() + static_cast<int64_t>(sum), '\n'), 1)
+        << nest;
+  }
 }
 
 TEST(Dot, Layouts) {
@@ -283,6 +311,33 @@ TEST(Convolution, Winograd) {
   strict.compile.numbers = Numbers::Strict;
   std::vector<In> in = {image({1, 32, 18, 17}), image({33, 32, 3, 3})};
   EXPECT_EQ(products(check(in, conv({1, 1}, {1, 1}, {1, 1}), strict)), 0);
+}
+
+// Each bound from both sides, and of images one where the sets of weights are made once.
+TEST(Convolution, WinogradFromSomeSizesOn) {
+  auto takes = [](std::vector<int64_t> x, std::vector<int64_t> w, bool lasting = false) {
+    ir::Graph graph(ir::Level::Primitives);
+    ir::Facts facts;
+    ops::Builder builder(graph, facts);
+    auto input = [&](const std::vector<int64_t>& sizes) {
+      return graph.add_input({DType::Float32, Shape(sizes.begin(), sizes.end()), false});
+    };
+    Value image = input(x), weights = input(w);
+    Shape one = {1, 1};
+    Conv c(prim::convolution(image, weights, one, one, one, one, one, 1).node->args);
+    Machine machine = machine_of("x86-64+avx2", 1);
+    return takes_winograd(c, {facts, machine, false, {false, lasting}});
+  };
+  EXPECT_TRUE(takes({1, 32, 16, 16}, {32, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 31, 16, 16}, {32, 31, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 16, 16}, {31, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 15, 17}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({4, 32, 8, 8}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({1, 32, 6, 43}, {32, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 5, 52}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({1, 32, 8, 16}, {32, 32, 3, 3}, true));
+  EXPECT_FALSE(takes({1, 32, 8, 16}, {32, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 127, 1}, {32, 32, 3, 3}, true));
 }
 
 // A step as long as the kernel: each element makes a patch.

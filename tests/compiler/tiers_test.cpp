@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "compiler/kernels/baseline.h"
+#include "compiler/kernels/kernels.h"
+#include "compiler/pipeline.h"
 #include "compiler/run/compiled.h"
 #include "ops/algebra.h"
 #include "runtime/device.h"
@@ -76,6 +78,26 @@ TEST_F(Tiers, LargeWorkIsOptimizedAtOnce) {
   // But for the kernel that adds up what the first one summed in parts.
   auto graph = compiled(0.7503, 10000000);
   EXPECT_LT(graph->baseline_kernels(), graph->steps().size());
+}
+
+// One loop graph twice in a program, first with little work and then with much: both get the code that the second one asks for.
+TEST_F(Tiers, OneKernelOfTwoSizes) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts;
+  ir::Value x = graph.add_input({DType::Float32, {Expr(100)}, false}, "");
+  {
+    ops::Builder builder(graph, facts);
+    graph.add_output(ops::exp(x * 0.7505));
+  }
+  std::string text = kernel_texts(graph, facts, {}).at(0);
+  for (std::vector<double> expected : {std::vector<double>{1, 1e12}, {1e12, 1}}) {
+    std::string other = text;
+    other.replace(other.find("0.7505"), 6, expected[0] < 2 ? "0.7506" : "0.7507");
+    for (const LoadedKernel& k : load_kernels(std::vector{other, other}, runtime::host(), "", expected)) {
+      EXPECT_TRUE(k);
+      EXPECT_FALSE(k.baseline);
+    }
+  }
 }
 
 TEST_F(Tiers, ThreadsRunWhileCodeIsReplaced) {

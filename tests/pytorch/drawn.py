@@ -79,7 +79,11 @@ def transformers_case(name, chance):
 
     def build():
         config._attn_implementation = attention
-        model = cls(config)
+        try:
+            model = cls(config)
+        except ValueError:  # it has no other attention than its own
+            config._attn_implementation = "eager"
+            model = cls(config)
         takes = inspect.signature(model.forward).parameters
         return Outputs(model, **({"use_cache": False} if "use_cache" in takes else {}))
 

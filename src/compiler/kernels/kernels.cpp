@@ -111,7 +111,7 @@ std::string needed(std::string target, const std::string& text) {
 
 // All for one target. What is nowhere and not to be compiled stays empty.
 std::vector<LoadedKernel> load_for(const std::string& target, std::span<const std::string> texts,
-                                   const std::vector<bool>& to_be_compiled, runtime::Device& device) {
+                                   std::vector<bool> to_be_compiled, runtime::Device& device) {
   std::vector<LoadedKernel> out(texts.size());
   std::vector<std::string> keys;
   for (const std::string& t : texts) keys.push_back(key_of(t, target));
@@ -123,8 +123,10 @@ std::vector<LoadedKernel> load_for(const std::string& target, std::span<const st
       if (LoadedKernel known = loaded().find(device, keys[i])) {
         out[i] = std::move(known);
         ++g_counts.memory;
-      } else if (first.emplace(keys[i], i).second) {
+      } else if (auto [it, added] = first.emplace(keys[i], i); added) {
         missing.push_back(i);
+      } else if (to_be_compiled[i]) {
+        to_be_compiled[it->second] = true;
       }
     }
   }

@@ -115,9 +115,9 @@ void LoopBuilder::store(Value buffer, Expr index, Value value, Value mask, std::
              {kEffect});
 }
 
-void LoopBuilder::prefetch(Value buffer, Expr index) {
+void LoopBuilder::prefetch(Value buffer, Expr index, const std::vector<Expr>& ranges, int level) {
   index = spelled_out(index);
-  graph_.add(loop_op(LoopOp::Prefetch), {buffer, index, values_of(index)}, {kEffect});
+  graph_.add(loop_op(LoopOp::Prefetch), {buffer, index, values_of(index), ranges, level}, {kEffect});
 }
 
 Value LoopBuilder::reduce(Value item, const std::vector<Expr>& ranges, std::string_view combiner) {

@@ -44,7 +44,7 @@ class LoopBuilder {
   ir::Expr in_each(ir::Expr place, const std::vector<ir::Expr>& ranges, ir::Expr extent);
   ir::Value load(ir::Value buffer, ir::Expr index, ir::Value mask = {});
   void store(ir::Value buffer, ir::Expr index, ir::Value value, ir::Value mask = {}, std::string_view combine = "");
-  void prefetch(ir::Value buffer, ir::Expr index);
+  void prefetch(ir::Value buffer, ir::Expr index, const std::vector<ir::Expr>& ranges = {}, int level = 1);
   ir::Value reduce(ir::Value item, const std::vector<ir::Expr>& ranges, std::string_view combiner);
   /// {value, index} of argmax or argmin.
   std::vector<ir::Value> arg_reduce(ir::Value item, ir::Value index, const std::vector<ir::Expr>& ranges,

@@ -67,6 +67,8 @@ class Checker {
       if (kind == LoopOp::Store && type_of(n->arg<Value>(2)).dtype != type_of(buffer).dtype)
         bad(n, "the stored value has another dtype than the buffer");
     }
+    if (kind == LoopOp::Prefetch && a_.of(n->arg<Expr>(1)) & a_.kind(ForKind::Vector))
+      bad(n, "a prefetch's place is that of no lane");
     if (kind == LoopOp::Reduce || kind == LoopOp::Stage) {
       Ranges closed = 0;
       for (Expr r : n->arg<std::vector<Expr>>(1)) closed |= Ranges{1} << a_.loop_of(r);

@@ -60,8 +60,8 @@ LoopAnalysis::LoopAnalysis(const ir::Graph& graph, const std::vector<Ranges>& re
       for (Expr e : n->arg<std::vector<Expr>>(1)) closed |= Ranges{1} << loop_of(e);
     // A flattened loop has no outside at run time: effects and accumulations all happen in its iterations.
     if (is_sink(n)) r |= flat_;
-    if (is(n, LoopOp::Bind))
-      for (Expr e : n->arg<std::vector<Expr>>(2)) r |= Ranges{1} << loop_of(e);
+    if (is(n, LoopOp::Bind) || is(n, LoopOp::Prefetch))
+      for (Expr e : n->arg<std::vector<Expr>>(is(n, LoopOp::Bind) ? 2 : 3)) r |= Ranges{1} << loop_of(e);
     inside_[n->id] = r | closed;
     free_[n->id] = r & ~closed;
   }

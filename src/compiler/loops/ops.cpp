@@ -18,7 +18,7 @@ constexpr const char* kSchemas[] = {
     "loop::bind(Tensor value, SymInt symbol, SymInt[] ranges=[]) -> Tensor",
     "loop::load(Tensor buffer, SymInt index, Tensor? mask=None, Tensor[] values=[]) -> Tensor",
     "loop::store(Tensor buffer, SymInt index, Tensor value, Tensor? mask=None, Tensor[] values=[], str combine='') -> Tensor",
-    "loop::prefetch(Tensor buffer, SymInt index, Tensor[] values=[]) -> Tensor",
+    "loop::prefetch(Tensor buffer, SymInt index, Tensor[] values=[], SymInt[] ranges=[], int level=1) -> Tensor",
     "loop::reduce(Tensor[] items, SymInt[] ranges, str combiner) -> Tensor[]",
     "loop::scan(Tensor item, SymInt range, str combiner, Tensor? factor=None) -> Tensor",
     "loop::stage(Tensor value, SymInt[] ranges, str space) -> Tensor",

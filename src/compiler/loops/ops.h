@@ -27,8 +27,9 @@
 //       buffer: a graph input or a `stage`. Where mask is false memory is not touched and the result is 0.
 //   loop::store(Tensor buffer, SymInt index, Tensor value, Tensor? mask=None, Tensor[] values=[], str combine='') -> Tensor
 //       combine: '' writes; 'add', 'max', 'min', 'mul' update atomically as far as iterations may run at once.
-//   loop::prefetch(Tensor buffer, SymInt index, Tensor[] values=[]) -> Tensor
-//       Asks for the memory at that place, which is read later; the place need not exist.
+//   loop::prefetch(Tensor buffer, SymInt index, Tensor[] values=[], SymInt[] ranges=[], int level=1) -> Tensor
+//       Asks for the memory at that place, which is read later, into a level of the cache; the place need not exist. It happens inside of
+//       the loops of `ranges`, too, once for all lanes of a vector.
 //   loop::reduce(Tensor[] items, SymInt[] ranges, str combiner) -> Tensor[]
 //       Over all iterations of `ranges`. combiner: add, mul, max, min (NaN wins), and, or on one item (any order, the
 //       accumulator has the item's dtype); argmax, argmin on (value, i64 index): NaN wins, then the lowest index.

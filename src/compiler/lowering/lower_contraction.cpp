@@ -66,7 +66,9 @@ class Contraction {
       Expr piece = loop("parallel", p.count);
       panel = piece * Expr(s_.panel_blocks) + loop("serial", p.inside(piece));
     }
-    row_tile_ = rows * Expr(s_.row_blocks) + loop("serial", row_tiles.inside(rows));
+    tiles_in_block_ = row_tiles.inside(rows);
+    tile_in_block_ = loop("serial", tiles_in_block_);
+    row_tile_ = rows * Expr(s_.row_blocks) + tile_in_block_;
     unroll_ = b.loop("unroll", s_.rows);
     m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
     first_column_ = panel * Expr(tile_);
@@ -251,7 +253,26 @@ class Contraction {
     return in_batch(std::move(k));
   }
 
+  // The tiles that share a panel ask for the next one while they compute, a piece in each step of their sums.
+  void prefetch_panel() {
+    Value panels = operand(1);
+    Index at = column_index(first_column_ + tile_, Index(k_.size(), Expr(0)));
+    for (; is_view(prim_of(panels)) || converts(panels.node); panels = panels.node->arg<Value>(0))
+      if (!converts(panels.node)) at = view_index(panels.node, at);
+    Expr step(0), steps(1);
+    for (Expr k : k_loops_) {
+      if (k.is_constant()) continue;
+      step = step * k->args[0] + k;
+      steps = steps * k->args[0];
+    }
+    Expr piece = ceildiv(tile_ * (s_.pairs ? 2 : 1), tiles_in_block_);
+    Value buffer = l_.input_buffer(static_cast<size_t>(g_.graph->input_index(panels)));
+    Expr first = place_in(*g_.graph, panels, at);
+    l_.b().prefetch(buffer, first + (tile_in_block_ * steps + step) * piece, {lane_}, 2);
+  }
+
   Value sum() {
+    if (s_.next_panel) prefetch_panel();
     if (s_.pairs) return sum_of_pairs();
     return l_.b().reduce(product(), k_loops_, "add");
   }
@@ -337,7 +358,7 @@ class Contraction {
   Expr batch_at_, row_tile_, unroll_, first_column_, lane_, m_at_, n_at_;
   std::vector<Expr> k_loops_, k_at_;  // the loops that sum; where the operands are read
   Value staged_rows_, tile_rows_;
-  Expr tile_in_block_;
+  Expr tile_in_block_, tiles_in_block_;
 };
 
 }  // namespace

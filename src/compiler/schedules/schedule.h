@@ -40,6 +40,7 @@ struct Schedule {
   int row_pieces = 1;         // and no more than divide all of them into so many pieces
   int panel_blocks = 1;       // panels for one parallel iteration; 0 for all of them
   int k_unroll = 1;
+  bool next_panel = false;  // each tile's sum asks for its part of the next panel
   bool stage_rows = false;  // the first operand's rows are computed into local memory first
   bool stage_tile = false;  // what follows the product reads the finished tile from local memory
 

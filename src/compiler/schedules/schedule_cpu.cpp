@@ -270,8 +270,10 @@ class Scheduler {
     s_.row_blocks = s_.stage_rows ? 1 : static_cast<int>(std::clamp<int64_t>(tasks / enough, 1, 6));
     // One that comes from beyond the second cache is used for all rows that this has room for.
     int64_t bytes = size_of(type_of(second).dtype), row_bytes = tile.rows * size(k, 512) * bytes;
-    if (!s_.stage_rows && size(k, 512) * size(n, 512) * bytes > kSecondCache)
+    if (!s_.stage_rows && size(k, 512) * size(n, 512) * bytes > kSecondCache) {
       s_.row_blocks = static_cast<int>(std::clamp<int64_t>(kSecondCache / row_bytes, s_.row_blocks, blocks));
+      s_.next_panel = panels_of_b && panels > 1 && s_.row_blocks > 1;
+    }
     tasks = (tasks + s_.row_blocks - 1) / s_.row_blocks;
     int64_t pieces = std::clamp<int64_t>((enough + tasks - 1) / std::max<int64_t>(tasks, 1), 1, panels);
     s_.panel_blocks = n.is_constant() ? static_cast<int>((panels + pieces - 1) / pieces) : 0;

@@ -37,6 +37,7 @@ constexpr Choice<bool> kFlags[] = {
     {"vector outside", &Schedule::vector_outside},
     {"along k", &Schedule::along_k},
     {"pairs", &Schedule::pairs},
+    {"next panel", &Schedule::next_panel},
     {"stage rows", &Schedule::stage_rows},
     {"stage tile", &Schedule::stage_tile},
     {"matrix tiles", &Schedule::matrix_tiles},

@@ -298,8 +298,10 @@ void Emitter::emit_prefetch(const Node* n) {
   if (target_.baseline) return;
   BufferRef p = place_of(n->arg<Value>(0));
   llvm::Value* at = b_.CreateGEP(memory_type(p.dtype), p.base, eval_expr(at_copy(n->arg<Expr>(1))));
-  // To read, into the first level, of data.
-  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()}, {at, b_.getInt32(0), b_.getInt32(3), b_.getInt32(1)});
+  // To read, of data; LLVM counts levels from the furthest.
+  auto locality = static_cast<uint32_t>(4 - n->arg<Expr>(4).constant());
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()},
+                     {at, b_.getInt32(0), b_.getInt32(locality), b_.getInt32(1)});
 }
 
 void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Value* mask) {

@@ -185,7 +185,7 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
       if (makes_array(n) || is(n, LoopOp::Prefetch)) return false;
       return is(n, LoopOp::Store) ? !read_later(n) : accumulators_.count(n) > 0;
     };
-    bool vector = in_vector(analysis_.inside(first));
+    bool vector = in_vector(is(first, LoopOp::Prefetch) ? analysis_.of(first->arg<Expr>(1)) : analysis_.inside(first));
     if (small_stage && target_.gpu) {
       emit_whole_stage(first);
       begin = stop;
