@@ -67,6 +67,7 @@ void pace(uint32_t seed, uint32_t count, double seconds) {
     auto [ratio, which, eager] = ratios[i];
     std::cout << "seed " << which << ": " << ratio << " of " << eager << " µs\n";
   }
+  std::cout << text(brasa::fuzz::generate(std::get<1>(ratios.back())));
 }
 
 }  // namespace
