@@ -91,13 +91,15 @@ struct Recording::Impl {
   std::shared_ptr<CompiledState> state;
   std::optional<capture::Learning> learning;  // of a pure function
   std::optional<capture::Pace::Call> call;    // of another one
-  std::optional<Recorded> recorded;
-  std::optional<Plain> as_it_is;  // in its place, where that is faster
+  std::unique_ptr<Recorded> recorded;         // large, which the others do not pay for
+  std::optional<Plain> as_it_is;              // in its place, where that is faster
 };
 
 namespace {
 bool runs_as_it_is(const CompiledFunction& f) {
-  return f.options.disable || Recorder::current() || unrecorded || capture::stance() == capture::Stance::ForceEager;
+  // A call that is plain because that is faster is so in all that it calls.
+  return f.options.disable || Recorder::current() || unrecorded || plain ||
+         capture::stance() == capture::Stance::ForceEager;
 }
 }  // namespace
 
@@ -111,7 +113,8 @@ Recording::Recording(CompiledFunction& f, const Arguments* arguments) {
   else if (auto now = arguments ? capture::Surroundings::now() : std::nullopt)
     i.learning.emplace(i.state->shortcuts, *now, *arguments, static_cast<size_t>(f.options.recompile_limit));
   if (!i.call || i.call->compiled())
-    i.recorded.emplace(*i.state, i.learning ? &i.learning->watch() : nullptr, i.call ? &i.call->work() : nullptr);
+    i.recorded = std::make_unique<Impl::Recorded>(*i.state, i.learning ? &i.learning->watch() : nullptr,
+                                                  i.call ? &i.call->work() : nullptr);
   else
     i.as_it_is.emplace();
 }

@@ -64,11 +64,11 @@ class Derivation {
   Cotangent pull_to(Cotangent ct, Number number);
   void send(const Target& to, const Cotangent& ct);
   std::vector<Cotangent> arrived(uint32_t node, uint32_t result);
+  ir::Value arrived_in(const Step& s, uint32_t result);
   void view(const Step& s);
   std::vector<ir::Value> results_of(const Step& s, const Event& e);
   void call(const Step& s);
   void send_operands(const Step& s, const Event& e, const std::vector<ir::Value>& cts, size_t self, Number base);
-  Number placed(const Event& call) const;
   Number made_by(uint32_t node, uint32_t result, Number now) const;
   void write(const Step& s);
 

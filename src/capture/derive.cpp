@@ -27,10 +27,6 @@ Value sum(Value a, Value b) {
   return a && b ? ops::Builder::current().record(ops::at("aten::add.Tensor"), {a, b})[0] : a ? a : b;
 }
 
-// Events that place a value in a view's base; before them comes a conversion of a value of another dtype.
-bool places(const Event& e) { return e.row && transforms::is_put(*e.row); }
-bool converts(const Event& e) { return e.row && e.row->name() == "prim::convert"; }
-
 std::vector<bool> needs_of(std::span<const GradientFlow::Target> targets) {
   std::vector<bool> needs;
   for (const GradientFlow::Target& t : targets) needs.push_back(t.flows());
@@ -111,7 +107,7 @@ void Derivation::describe(JointSegment& joint, const ir::Facts& facts) {
 Number Derivation::made_by(uint32_t node, uint32_t result, Number now) const {
   const Step& s = step_of(static_cast<int32_t>(node));
   if (s.moves) return now;
-  Number n = s.self == kNone ? s.results[result] : placed(trace_.events.at(s.event));
+  Number n = s.results[result];
   return trace_.types[n].shape == trace_.types[now].shape ? n : now;
 }
 
@@ -274,11 +270,19 @@ void Derivation::view(const Step& s) {
   }
 }
 
+// Of a node's result, as the node gave it: what was written later without gradients, under no_grad or through a detached tensor, gives the
+// memory another value and not the gradients.
+Value Derivation::arrived_in(const Step& s, uint32_t result) {
+  Value all;
+  for (const Cotangent& ct : arrived(s.node, result)) all = sum(all, ct.value);
+  return all;
+}
+
 // The cotangents of a recorded call's results.
 std::vector<Value> Derivation::results_of(const Step& s, const Event& e) {
   std::vector<Value> cts(e.count);
   for (uint32_t r = 0; r < s.results.size(); ++r)
-    for (const Cotangent& ct : arrived(s.node, r)) cts.at(r) = sum(cts[r], pull_to(ct, e.first + r).value);
+    if (Value ct = arrived_in(s, r)) cts.at(r) = pull_to({ct, s.results[r]}, e.first + r).value;
   return cts;
 }
 
@@ -300,46 +304,32 @@ void Derivation::send_operands(const Step& s, const Event& e, const std::vector<
   }
 }
 
-// What the view's base is behind a write by this call. What is written later without gradients, under no_grad or through a detached
-// tensor, gives the memory another value and not the gradients.
-Number Derivation::placed(const Event& call) const {
-  Number n = call.first, converted = kNoNumber;
-  for (const Event* e = &call + 1; e != trace_.events.data() + trace_.events.size(); ++e) {
-    if (!places(*e) && !converts(*e)) continue;
-    Number value = operands(*e).back();
-    if (converts(*e) && value == n) converted = e->first;
-    if (places(*e) && (value == n || value == converted)) n = e->first;
-  }
-  return n;
-}
-
 // A write into a view, seen from the view's base: behind the call come events that place its value in each view up to the base.
 void Derivation::write(const Step& s) {
   const Event& e = trace_.events.at(s.event);
-  for (Cotangent ct : arrived(s.node, 0)) {
-    Number base = kNoNumber;
-    ct.number = placed(e);
-    while (ct.number != e.first) {
-      const Event& put = *event_of_.at(ct.number);
-      size_t value = operands(put).size() - 1;
-      BRASA_CHECK(put.row && put.count == 1, "a write through a view has another form");
-      if (value > 0) {
-        Cotangent before = pull_operand(put, 0, ct);
-        if (base == kNoNumber) base = before.number;
-        const Target& self = s.targets.at(s.self);
-        if (self.flows()) send(self, pull_to(before, base));
-      }
-      ct = pull_operand(put, value, ct);
+  Cotangent ct{arrived_in(s, 0), s.results[0]};
+  if (!ct.value) return;
+  Number base = kNoNumber;
+  while (ct.number != e.first) {
+    const Event& put = *event_of_.at(ct.number);
+    size_t value = operands(put).size() - 1;
+    BRASA_CHECK(put.row && put.count == 1, "a write through a view has another form");
+    if (value > 0) {
+      Cotangent before = pull_operand(put, 0, ct);
+      if (base == kNoNumber) base = before.number;
+      const Target& self = s.targets.at(s.self);
+      if (self.flows()) send(self, pull_to(before, base));
     }
-    std::vector<Value> cts(e.count);
-    cts[0] = ct.value;
-    send_operands(s, e, cts, s.self, base);
+    ct = pull_operand(put, value, ct);
   }
+  std::vector<Value> cts(e.count);
+  cts[0] = ct.value;
+  send_operands(s, e, cts, s.self, base);
 }
 
 void Derivation::add_put_sources(const Step& s) {
   const Event& e = trace_.events.at(s.event);
-  for (Number n = placed(e); n != e.first;) {
+  for (Number n = s.results[0]; n != e.first;) {
     const Event& put = *event_of_.at(n);
     std::vector<Number> from = operands(put);
     std::vector<JointSegment::Source> sources(from.size());

@@ -17,9 +17,10 @@ constexpr int kAlike = 20;  // calls that did the same before they are measured
 constexpr int kFew = 3;     // pairs after which a compiled call that was as fast as any plain one is fast enough
 constexpr int kPairs = 8;   // pairs of a round
 constexpr int kRounds = 3;  // that plain calls must win
-constexpr double kMargin = 1.05;
-constexpr int kLookAgain = 64;  // one of so many calls is compiled while the others are plain
-constexpr double kFar = 4;      // a plain call that takes so many times longer does something else
+constexpr double kMargin = 1.02;
+constexpr int kLookAgain = 64, kLookSeldom = 512;  // bounds of `look_again_`, which doubles
+constexpr int kTimed = 8;                          // one of so many plain calls is timed
+constexpr double kFar = 4;                         // a plain call that takes so many times longer does something else
 constexpr size_t kVerdicts = 8;
 constexpr size_t kTrials = 32;  // measured calls that wait for their backward pass
 constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -79,7 +80,7 @@ bool Pace::choose(Work& work) {
     case Phase::Off: return true;
     case Phase::Watching: work.weigh = calls_ + 1 == kAlike; return true;
     case Phase::Measuring: return calls_++ % 2 == 1;
-    case Phase::Plain: return ++calls_ % kLookAgain == 0;
+    case Phase::Plain: return ++calls_ % look_again_ == 0;
   }
   return true;
 }
@@ -103,13 +104,14 @@ void Pace::move_to(Phase phase) {
 }
 
 void Pace::watch(const Work& work) {
-  if (!work.comparable || !work.graphs || work.graphs != graphs_) {
+  if (!work.comparable || work.graphs != graphs_) {
     graphs_ = work.comparable ? work.graphs : 0;
     calls_ = 0;
     return;
   }
   if (calls_ == kAlike || ++calls_ < kAlike) return;
   if (const Verdict* v = verdict()) {
+    look_again_ = kLookAgain;
     if (v->slower) move_to(Phase::Plain);
     return;
   }
@@ -129,6 +131,7 @@ void Pace::begin_round() {
 }
 
 void Pace::decide(bool slower) {
+  look_again_ = kLookAgain;
   known_.push_back({graphs_, slower, least_[true], least_[false], call_});
   calls_ = kAlike;
   trials_.clear();
@@ -182,6 +185,8 @@ Pace::Call::Call(Pace& pace) : pace_(pace), watched_(pace.is_watched()) {
   pace_.busy_ = true;
   if (!pace_.trials_.empty()) pace_.end_trials();
   compiled_ = pace_.choose(work_);
+  timed_ = pace_.phase_.load(std::memory_order_relaxed) != Phase::Plain || pace_.calls_ % kTimed == 0;
+  if (!timed_) return;
   first_node_ = autograd::next_sequence_nr();
   begin_ = std::chrono::steady_clock::now();
 }
@@ -200,11 +205,13 @@ void Pace::Call::end() {
   if (phase == Phase::Off) return;
   bool same = !compiled_ || (work_.comparable && work_.graphs == pace_.graphs_);
   if (!same) return pace_.start_over();
+  if (phase == Phase::Plain && compiled_) pace_.look_again_ = std::min(pace_.look_again_ * 2, kLookSeldom);
+  if (!timed_) return;
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   if (phase == Phase::Measuring)
     pace_.try_call(compiled_, seconds, first_node_);
   else if (!compiled_ && seconds > kFar * pace_.verdict()->call)
-    pace_.calls_ = kLookAgain - 1;
+    pace_.calls_ = pace_.look_again_ - 1;
 }
 
 }  // namespace brasa::capture

@@ -21,7 +21,7 @@ namespace brasa::capture {
 
 /// What a compiled call did, for comparing it with others.
 struct Work {
-  uint64_t graphs = 0;                                         // equal where the same graphs ran with the same sizes
+  uint64_t graphs = 1;                                         // equal where the same graphs ran with the same sizes
   bool comparable = true;                                      // all of it was compiled, on the host
   bool backward = false;                                       // gradients may be asked for later
   bool weigh = false;                                          // the following are wanted
@@ -58,6 +58,7 @@ class Pace {
     Pace& pace_;
     bool compiled_ = true, watched_ = false, ended_ = false;
     Work work_;
+    bool timed_ = false;
     uint64_t first_node_ = 0;
     std::chrono::steady_clock::time_point begin_;
   };
@@ -95,8 +96,9 @@ class Pace {
   std::atomic<std::thread::id> owner_{};
   // The owner's.
   bool busy_ = false;      // in a call
-  uint64_t graphs_ = 0;    // of the last compiled call
+  uint64_t graphs_ = 0;    // of the last compiled call; 0: of none that can be compared
   int calls_ = 0;          // that did this, or since a phase began
+  int look_again_ = 0;     // one of so many calls is compiled while the others are plain
   int lost_ = 0;           // rounds in which plain calls were faster
   bool backward_ = false;  // gradients of these graphs may be asked for later
   bool passed_ = false;    // and were, of one that was measured

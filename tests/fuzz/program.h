@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +43,11 @@ Program parse(std::string_view text);
 /// The first difference between eager and compiled runs in all modes; nothing where there is none, or where eager refuses the program or
 /// tiny changes of its inputs change its results. `backend` is CompileOptions::backend.
 std::string difference(const Program& p, const std::string& backend);
+/// Microseconds of a program's first call again and again, in turn as it is and compiled; absent where it ends with an error.
+struct Times {
+  double eager, compiled;
+};
+std::optional<Times> times(const Program& p);
 /// What compiling cost at most in the runs of `difference` until now: see tests/compile_cost.h.
 std::string compile_cost();
 /// Whether eager runs it to its end.

@@ -1,4 +1,5 @@
-#include <optional>
+#include <algorithm>
+#include <ctime>
 
 #include "capture/situations.h"
 #include "compile_cost.h"
@@ -32,6 +33,18 @@ class Runner {
     Wrap compile = wrap_for(mode);
     for (size_t f = 0; f < p.functions.size(); ++f)
       functions_.push_back(compile([this, f](const Tensors& in) { return body(f, in); }));
+  }
+
+  /// Microseconds of processor time of a function and what its caller does with the results.
+  double time(const Call& c) {
+    Seen seen;
+    timespec begin{}, end{};
+    Inputs in = inputs_of(c, 0);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    after(c, functions_[static_cast<size_t>(c.function) % functions_.size()]({in.x, in.y}), in.leaf, seen);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    return static_cast<double>(end.tv_sec - begin.tv_sec) * 1e6 +
+           static_cast<double>(end.tv_nsec - begin.tv_nsec) * 1e-3;
   }
 
   Run run() {
@@ -81,7 +94,10 @@ class Runner {
     return out;
   }
 
-  void call(const Call& c, int index, Seen& seen) {
+  struct Inputs {
+    Tensor leaf, x, y;
+  };
+  Inputs inputs_of(const Call& c, int index) {
     world_.number = c.number * 0.1;
     world_.retained.clear();
     world_.noted.clear();
@@ -98,7 +114,12 @@ class Runner {
       default: y = values({c.rows, 4}, 20 + index);
     }
     if (c.hook && x.requires_grad()) x.register_hook([](const Tensor& g) { return g * 3; });
-    auto run = [&] {
+    return {leaf, x, y};
+  }
+
+  void call(const Call& c, int index, Seen& seen) {
+    auto [leaf, x, y] = inputs_of(c, index);
+    auto run = [&, &leaf = leaf, &x = x, &y = y] {
       Tensors out = functions_[static_cast<size_t>(c.function) % functions_.size()]({x, y});
       seen.add(out);
       after(c, out, leaf, seen);
@@ -174,6 +195,31 @@ std::string first_difference(const Run& a, const Run& b, double tolerance) {
 }  // namespace
 
 bool accepted(const Program& p) { return run(p, nullptr).ended; }
+
+std::optional<Times> times(const Program& p) {
+  constexpr int kWarm = 160, kPairs = 150;  // a compiled function may measure itself in the first ones
+  Mode automatic = modes()[0];
+  automatic.options.backend = "inductor";
+  auto median = [](std::vector<double> v) {
+    std::nth_element(v.begin(), v.begin() + kPairs / 2, v.end());
+    return v[kPairs / 2];
+  };
+  try {
+    Runner eager(p, nullptr, 0), compiled(p, &automatic, 0);
+    std::vector<double> plain, fast;
+    for (int k = 0; k < kWarm; ++k) {
+      eager.time(p.calls[0]);
+      compiled.time(p.calls[0]);
+    }
+    for (int k = 0; k < kPairs; ++k) {
+      plain.push_back(eager.time(p.calls[0]));
+      fast.push_back(compiled.time(p.calls[0]));
+    }
+    return Times{median(plain), median(fast)};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 std::string compile_cost() { return g_cost.text(); }
 
