@@ -161,6 +161,8 @@ std::array<Value, 2> negative_log_likelihood(const Ctc& c) {
 // The derivative by log_probs, as if these came from log_softmax: p minus the probability of being there (eq. 16).
 Value ctc_gradient(Value ct, const Ctc& c, Value loss, Value log_alpha, bool zero_infinity) {
   Expr batch = size_of(c.log_probs, 1);
+  BRASA_CHECK(same_size(size_of(log_alpha, 1), size_of(c.log_probs, 0)), "ctc_loss: expected log_alpha of ",
+              size_of(c.log_probs, 0), " steps, got ", type_of(log_alpha));
   Value alpha = narrow(transpose(log_alpha, 0, 1), 0, 0, c.steps), beta = backward_variables(c);
   loss = prim::reshape(loss, {Expr(1), batch, Expr(1)});
   ct = prim::reshape(ct, {Expr(1), batch, Expr(1)});
