@@ -14,13 +14,13 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Ctc {
-  Value log_probs;                      // [T, N, C]
+  Value log_probs;                      // [all steps, N, C]
   Value labels;                         // [N, L], blanks in between
   Value emitted;                        // [T, N, L]: the log probability of each label at each step
   Value skips;                          // [N, L]: may the blank before a label be left out?
   Value input_lengths, target_lengths;  // [N]
   bool unbatched;
-  Expr steps;
+  Expr steps;  // T
   Expr width;
 };
 
@@ -30,8 +30,9 @@ Value lengths_value(const Shape& lengths) {
   return parts.empty() ? full(0, {Expr(0)}, DType::Int64) : prim::concat(parts, 0);
 }
 
-// `longest` is a bound on the lengths of the targets.
-Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_lengths, int64_t blank, Expr longest) {
+// `most` is a bound on the lengths of the inputs, behind which nothing is computed, and `longest` one on those of the targets.
+Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_lengths, int64_t blank, Expr most,
+        Expr longest) {
   constexpr const char* op = "ctc_loss";
   Ctc c;
   c.unbatched = rank_of(log_probs) == 2;
@@ -48,10 +49,10 @@ Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_length
                 op, ": expected input_lengths and target_lengths of ", batch, " integers, got ", type_of(lengths));
   c.input_lengths = prim::reshape(convert(input_lengths, DType::Int64), {batch});
   c.target_lengths = prim::reshape(convert(target_lengths, DType::Int64), {batch});
-  c.steps = size_of(c.log_probs, 0);
-  auto check_lengths = [&](Value lengths, Expr most, const char* what) {
-    check_values(logical_and(ge(lengths, 0), le(lengths, size_tensor(most, {batch}))),
-                 str(op, ": Expected ", what, " to be between 0 and ", most));
+  c.steps = ir::min(size_of(c.log_probs, 0), ir::max(most, Expr(1)));
+  auto check_lengths = [&](Value lengths, Expr bound, const char* what) {
+    check_values(logical_and(ge(lengths, 0), le(lengths, size_tensor(bound, {batch}))),
+                 str(op, ": Expected ", what, " to be between 0 and ", bound));
   };
   check_lengths(c.input_lengths, size_of(c.log_probs, 0), "input_lengths");
   check_lengths(c.target_lengths, longest, "target_lengths");
@@ -79,9 +80,8 @@ Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_length
   c.labels = prim::pad(label, full(Number(blank), {}, DType::Int64), {Expr(0), Expr(1)}, {Expr(0), Expr(1)},
                        {Expr(0), Expr(1)});
   c.labels = narrow(c.labels, 1, 0, c.width);
-  Shape wide = {size_of(c.log_probs, 0), batch, c.width};
-  Value index = prim::broadcast(c.labels, wide, {1, 2});
-  c.emitted = gather_along(c.log_probs, 2, index);
+  Value index = prim::broadcast(c.labels, {c.steps, batch, c.width}, {1, 2});
+  c.emitted = gather_along(narrow(c.log_probs, 0, 0, c.steps), 2, index);
   Value two_before = narrow(pad_dim(c.labels, 1, 2, 0, Number(blank)), 1, 0, c.width);
   c.skips = logical_and(ne(c.labels, Number(blank)), ne(c.labels, two_before));
   return c;
@@ -141,9 +141,10 @@ Value backward_variables(const Ctc& c) {
   return states_after(scan_loop(loop, step)[0], loop);
 }
 
-// {-log p of each sample, α [N, T, L]}
+// {-log p of each sample, α [N, all steps, L]}
 std::array<Value, 2> negative_log_likelihood(const Ctc& c) {
-  BRASA_CHECK(is_less(0, c.steps), "ctc_loss: expected log_probs of at least one step, got ", type_of(c.log_probs));
+  Expr all_steps = size_of(c.log_probs, 0);
+  BRASA_CHECK(is_less(0, all_steps), "ctc_loss: expected log_probs of at least one step, got ", type_of(c.log_probs));
   Value alphas = forward_variables(c);
   Value last = squeeze(narrow(alphas, 0, c.steps - 1, 1), 0), end = unsqueeze(c.target_lengths * 2, 1);
   Value blank = gather_along(last, 1, end);
@@ -153,13 +154,16 @@ std::array<Value, 2> negative_log_likelihood(const Ctc& c) {
   // Without a step only the empty target is certain.
   Value none = where(eq(c.target_lengths, 0), zeros_like(loss), constant_like(loss, kInfinity));
   loss = where(eq(c.input_lengths, 0), none, loss);
+  if (!(c.steps == all_steps)) alphas = pad_dim(alphas, 0, 0, all_steps - c.steps, -kInfinity);
   return {loss, transpose(alphas, 0, 1)};
 }
 
 // The derivative by log_probs, as if these came from log_softmax: p minus the probability of being there (eq. 16).
 Value ctc_gradient(Value ct, const Ctc& c, Value loss, Value log_alpha, bool zero_infinity) {
   Expr batch = size_of(c.log_probs, 1);
-  Value alpha = transpose(log_alpha, 0, 1), beta = backward_variables(c);
+  BRASA_CHECK(same_size(size_of(log_alpha, 1), size_of(c.log_probs, 0)), "ctc_loss: expected log_alpha of ",
+              size_of(c.log_probs, 0), " steps, got ", type_of(log_alpha));
+  Value alpha = narrow(transpose(log_alpha, 0, 1), 0, 0, c.steps), beta = backward_variables(c);
   loss = prim::reshape(loss, {Expr(1), batch, Expr(1)});
   ct = prim::reshape(ct, {Expr(1), batch, Expr(1)});
   Value both = alpha + beta;
@@ -176,19 +180,23 @@ Value ctc_gradient(Value ct, const Ctc& c, Value loss, Value log_alpha, bool zer
   return c.unbatched ? squeeze(g, 1) : g;
 }
 
-Expr longest_of(Value targets, const Shape& lengths) {
-  if (rank_of(targets) == 2) return size_of(targets, 1);
+Expr most_of(Value, const Shape& lengths) {
   Expr most(0);
   for (Expr e : lengths) most = ir::max(most, e);
   return most;
 }
-// Lengths that are only known when the graph runs are at most the number of labels.
+Expr longest_of(Value targets, const Shape& lengths) {
+  return rank_of(targets) == 2 ? size_of(targets, 1) : most_of(targets, lengths);
+}
+// Lengths that are only known when the graph runs are at most the number of steps, and of labels.
+Expr most_of(Value log_probs, Value) { return size_of(log_probs, 0); }
 Expr longest_of(Value targets, Value) { return size_of(targets, rank_of(targets) - 1); }
 Value lengths_value(Value v) { return v; }
 
 template <class Lengths>
 Ctc ctc_of(Value log_probs, Value targets, const Lengths& in, const Lengths& out, int64_t blank) {
-  return ctc(log_probs, targets, lengths_value(in), lengths_value(out), blank, longest_of(targets, out));
+  return ctc(log_probs, targets, lengths_value(in), lengths_value(out), blank, most_of(log_probs, in),
+             longest_of(targets, out));
 }
 
 template <class Lengths>

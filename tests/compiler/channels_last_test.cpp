@@ -119,5 +119,20 @@ TEST(ChannelsLast, Winograd) {
   check_both({image({0, 32, 11, 14}), image({33, 32, 3, 3}), image({33, 33, 3, 3})}, pair);
 }
 
+// The images that are convolved with their channels last are read along their places for a gradient by weights.
+TEST(ChannelsLast, GradientsByWeights) {
+  auto step = [](const Values& v) {
+    auto by_channels = [](Value x) { return prim::transpose(x, {1, 0, 2, 3}); };
+    Value x = relu(conv(v[0], v[1], {1, 1, 1})), y = relu(conv(x, v[2], {2, 1, 1}));
+    Value x_by_channels = by_channels(x), y_by_channels = by_channels(y);
+    return Values{prim::convolution(x_by_channels, y_by_channels, {1, 1}, {1, 1}, {0, 0}, {1, 1}, {2, 2}, 1), y};
+  };
+  std::vector<In> in = {image({2, 32, 12, 14}), image({33, 32, 3, 3}), image({18, 33, 3, 3})};
+  check_both(in, step);
+  auto kernels = check(in, step).kernels;
+  EXPECT_TRUE(std::any_of(kernels.begin(), kernels.end(),
+                          [](const std::string& k) { return k.starts_with("contraction [6,"); }));
+}
+
 }  // namespace
 }  // namespace brasa::compiler

@@ -104,7 +104,7 @@ class Order {
   // On a CPU, whose loops convolve them.
   std::vector<Value> convolution(const Node* n, const ir::Args& args, Primitives& out) {
     Conv c(args);
-    if (!takes_channels_last(c, context_)) return {};
+    if (!has_small_kernel(*n) || !takes_channels_last(c, context_)) return {};
     Dims last = {0}, second = {0};
     auto rank = static_cast<int64_t>(c.spatial()) + 2;
     second.push_back(rank - 1);
@@ -283,12 +283,12 @@ class Order {
 };
 
 // On a CPU: several convolutions, most of which have a form for this order and an image that the graph makes; images that come or go would
-// be copied into their order, and back. Gradients by weights have no such form yet.
+// be copied into their order, and back. Gradients by weights read the images along their places, of which they make a copy in any case for
+// its border.
 bool convolves_often(const ir::Graph& graph, const PassContext& context) {
   int count = 0, others = 0, ends = 0;
   for (const Node* n : live_nodes(graph)) {
-    if (prim_of(n) != Prim::Convolution) continue;
-    if (!has_small_kernel(*n)) return false;
+    if (prim_of(n) != Prim::Convolution || !has_small_kernel(*n)) continue;
     Conv c(n->args);
     ++(takes_channels_last(c, context) ? count : others);
     ends += ir::is_input(below_views(c.x));

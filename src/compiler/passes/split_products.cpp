@@ -6,8 +6,8 @@
 #include "ops/shapes.h"
 
 // A product reads a panel of its second operand once for each tile of rows. Where sums are long, as those over all places of all images in
-// the gradient by a convolution's weights, a panel does not stay in the second cache meanwhile: the sums are made in parts whose panels
-// stay there, and the parts are added up.
+// the gradient by a convolution's weights, a panel does not stay near meanwhile: the sums are made in parts whose panels are little more
+// than the first cache holds, and the parts are added up.
 namespace brasa::compiler {
 
 namespace prim = ops::prim;
@@ -16,9 +16,10 @@ using Dims = std::vector<int64_t>;
 
 namespace {
 
-constexpr int64_t kPanel = 1 << 18;      // bytes of a part's panel
-constexpr int64_t kLongPanel = 1 << 20;  // of one that is worth parts
-constexpr int64_t kShort = 8;            // how many times shorter than a panel's a part's sum is too short
+constexpr int64_t kPanel = 1 << 16;    // bytes of a part's panel; longer ones are worth parts
+constexpr int64_t kShort = 8;          // how many times shorter than a panel's a part's sum is too short
+constexpr int64_t kWorthResult = 192;  // products that take much longer than to write their sum and to read it again
+constexpr int64_t kMostResults = 1 << 22;
 
 // The outer ones of the dimensions that are summed up become parts: all of some, and the last of them in so many.
 struct Parts {
@@ -38,7 +39,7 @@ int64_t parts_of(int64_t size, int64_t length, int64_t most) {
 
 // None where there are no good ones. Of unknown sizes the first dimension becomes parts: images have enough places.
 Parts parts_of(const Shape& summed, int64_t most, const PassContext& context) {
-  constexpr int64_t kUnknown = 2048;
+  constexpr int64_t kUnknown = 512;
   Expr all = product(summed);
   if (!all.is_constant()) {
     Expr rest = product(Shape(summed.begin() + 1, summed.end()));
@@ -94,12 +95,15 @@ Value split(const Node* n, const ir::Args& args, Primitives& out, const PassCont
   Expr rows = free_size(a, ac, ab), columns = free_size(b, bc, bb);
   Shape summed = pick(shape_of(a), ac);
   int64_t in_panel = contraction_tile(rows, columns, t, context.machine).columns() * size_of(t);
-  if (Expr all = product(summed); all.is_constant() && all.constant() <= kLongPanel / in_panel) return {};
+  if (Expr all = product(summed); all.is_constant() && all.constant() <= kPanel / in_panel) return {};
   if (rows.is(1) || columns.is(1)) return {};
   Parts parts = parts_of(summed, kPanel / in_panel, context);
-  // The parts' results are no more than the operands.
-  for (Expr kept : {rows, columns})
-    if (parts.count == 0 || !at_least(parts.length - kept, 0, context)) return {};
+  // The parts' results are no more than the operands, or take little of the time and of memory.
+  if (parts.count == 0) return {};
+  Expr results = floordiv(product(summed), parts.length) * rows * columns;
+  auto adds = [&](Expr least) { return at_least(parts.length - least, 0, context); };
+  if (!(adds(rows) && adds(columns)) && !(adds(kWorthResult) && at_least(Expr(kMostResults) - results, 0, context)))
+    return {};
   Operand first(a, ac, ab, parts), second(b, bc, bb, parts);
   Value each = prim::dot_general(first.x, second.x, first.summed, second.summed, first.batch, second.batch);
   Dims added = ops::counted(static_cast<int64_t>(ab.size()), static_cast<int64_t>(parts.count));
