@@ -19,6 +19,8 @@ struct Stats {
   int64_t evicted = 0;   ///< those that went: used least recently, or their function is gone
 };
 BRASA_API Stats stats();
+/// Waits until no kernel is being optimized beside the calls, so that what runs next is not replaced soon: for measurements.
+BRASA_API void wait_for_optimized_kernels();
 /// The most compiled forms that are kept; at least 16. The default is 8192.
 BRASA_API void set_variant_limit(size_t variants);
 

@@ -109,7 +109,7 @@ void Pace::watch(const Work& work) {
     calls_ = 0;
     return;
   }
-  if (calls_ == kAlike || ++calls_ < kAlike) return;
+  if (calls_ == kAlike || !work.settled || ++calls_ < kAlike) return;
   if (const Verdict* v = verdict()) {
     look_again_ = kLookAgain;
     if (v->slower) move_to(Phase::Plain);

@@ -25,6 +25,7 @@ struct Work {
   bool comparable = true;                                      // all of it was compiled, on the host
   bool backward = false;                                       // gradients may be asked for later
   bool weigh = false;                                          // the following are wanted
+  bool settled = true;                                         // no code is about to be replaced
   std::set<std::tuple<const void*, DType, size_t>> operators;  // different ones: row, dtype, rank
   int64_t bytes = 0;                                           // of all values
 

@@ -453,7 +453,8 @@ void Session::count_work(const Variant& variant, const program::SymbolValues& sy
   work_->ran(variant.executable.get(), {symbols.data(), symbols.size()});
   work_->comparable = work_->comparable && device().on_host();
   if (!work_->weigh) return;
-  variant.executable->optimize();
+  work_->settled = variant.executable->optimize(false) && work_->settled;
+  if (!work_->settled) return;
   for (const Event& e : path_.trace().events) {
     if (!e.row || e.count == 0) continue;
     const ir::Type& t = path_.type(e.first);

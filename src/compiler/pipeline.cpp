@@ -333,7 +333,9 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
   // Code of each distinct kernel.
   std::vector<LoadedKernel> loaded;
   passes.run("code", "", [&] {
-    loaded = load_kernels(lowered.texts, device, suffix(options.numbers), expected_times(lowered, facts));
+    std::vector<double> expected;
+    if (device.on_host()) expected = expected_times(lowered, facts);
+    loaded = load_kernels(lowered.texts, device, suffix(options.numbers), expected);
   });
   CompiledGraph::Parts parts = assemble(graph, lowered, loaded, options, facts);
   if (checks_later) parts.note = loaded.back();

@@ -147,12 +147,34 @@ struct NodeEqual {
   }
 };
 
+// A set that is in parts which grow one after the other: one that has millions of expressions would stop a compilation for a second.
+class Interned {
+ public:
+  Interned() {
+    for (size_t i = 0; i < kParts; ++i)
+      parts_[i].max_load_factor(1 +
+                                static_cast<float>(i) / static_cast<float>(kParts));  // each doubles at another size
+  }
+  const ExprNode* find(const ExprNode& n) {
+    Part& part = part_of(n);
+    auto it = part.find(&n);
+    return it == part.end() ? nullptr : *it;
+  }
+  void add(const ExprNode& n) { part_of(n).insert(&n); }
+
+ private:
+  using Part = std::unordered_set<const ExprNode*, NodeHash, NodeEqual>;
+  static constexpr size_t kParts = 256;
+  Part& part_of(const ExprNode& n) { return parts_[n.hash % kParts]; }
+  std::array<Part, kParts> parts_;
+};
+
 // Expressions live as long as the process, in static objects too.
 struct Nodes {
   std::mutex mutex;
   std::deque<ExprNode> nodes;
   std::deque<std::vector<Expr>> symbols;
-  std::unordered_set<const ExprNode*, NodeHash, NodeEqual> set;
+  Interned interned;
 
   // An expression mostly has the symbols of its first operand, and shares their list.
   const std::vector<Expr>* symbols_of(const ExprNode& n) {
@@ -180,8 +202,7 @@ Expr ExprTable::make(ExprKind kind, int64_t value, std::vector<Expr> args, uint3
   n.hash = hash_of(n);
   Nodes& all = all_nodes();
   std::lock_guard lock(all.mutex);
-  auto it = all.set.find(&n);
-  if (it != all.set.end()) return Expr(*it);
+  if (const ExprNode* known = all.interned.find(n)) return Expr(known);
   Interval b = bounds_of(n);
   n.min = b.min;
   n.max = b.max;
@@ -191,7 +212,7 @@ Expr ExprTable::make(ExprKind kind, int64_t value, std::vector<Expr> args, uint3
   ExprNode& node = all.nodes.emplace_back(std::move(n));
   bool symbol = is_symbol(Expr(&node));
   node.symbols = symbol ? &all.symbols.emplace_back(std::vector{Expr(&node)}) : all.symbols_of(node);
-  all.set.insert(&node);
+  all.interned.add(node);
   return Expr(&node);
 }
 

@@ -1,6 +1,7 @@
 #include <brasa/stats.h>
 
 #include "compiler/kernels/kernels.h"
+#include "compiler/kernels/optimizer.h"
 #include "compiler/pipeline.h"
 #include "program/variants.h"
 
@@ -17,6 +18,7 @@ Stats stats() {
           .evicted = static_cast<int64_t>(program::VariantCache::get().evicted())};
 }
 
+void wait_for_optimized_kernels() { compiler::wait_for_optimizer(); }
 void set_variant_limit(size_t variants) { program::VariantCache::get().set_limit(variants); }
 
 }  // namespace brasa

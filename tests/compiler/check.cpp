@@ -177,7 +177,7 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
       else
         first.push_back(std::move(bytes));
     }
-    executable->optimize();
+    executable->optimize(true);
   }
   for (Copy& c : there) c.fetch();
 

@@ -1,8 +1,12 @@
 // Kernels that begin with baseline code and are optimized later. That both give the same bits is what check.cpp looks at in every test of
 // this suite, and tests/loops for every target.
+#include <brasa/threads.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -10,6 +14,7 @@
 #include "compiler/kernels/baseline.h"
 #include "compiler/kernels/kernels.h"
 #include "compiler/pipeline.h"
+#include "compiler/kernels/optimizer.h"
 #include "compiler/run/compiled.h"
 #include "ops/algebra.h"
 #include "runtime/device.h"
@@ -27,6 +32,8 @@ class Tiers : public testing::Test {
   void SetUp() override {
     if (!has_baseline("", runtime::host().properties().code)) GTEST_SKIP() << "kernels are optimized at once";
   }
+
+  const int threads_ = get_num_threads();
 
   static std::shared_ptr<const CompiledGraph> compiled(double number, int64_t n) {
     ir::Graph graph(ir::Level::Primitives);
@@ -58,7 +65,7 @@ TEST_F(Tiers, BeginsWithBaselineCode) {
   EXPECT_GT(graph->baseline_kernels(), 0U);
   std::vector<float> first = run(*graph, 100);
   int64_t before = kernel_counts().optimized;
-  graph->optimize();
+  graph->optimize(true);
   EXPECT_EQ(graph->baseline_kernels(), 0U);
   EXPECT_GT(kernel_counts().optimized, before);
   EXPECT_EQ(run(*graph, 100), first);
@@ -112,12 +119,60 @@ TEST_F(Tiers, ThreadsRunWhileCodeIsReplaced) {
         if (run(*graph, 300) != first) ++wrong;
     });
   std::vector<std::thread> optimizers;
-  for (int t = 0; t < 2; ++t) optimizers.emplace_back([&] { graph->optimize(); });
+  for (int t = 0; t < 2; ++t) optimizers.emplace_back([&] { graph->optimize(true); });
   for (std::thread& t : optimizers) t.join();
   stop = true;
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(graph->baseline_kernels(), 0U);
+}
+
+TEST_F(Tiers, OptimizesBesideTheCalls) {
+  set_num_threads(2);
+  auto graph = compiled(0.7505, 100);
+  std::vector<float> first = run(*graph, 100);
+  graph->optimize(false);
+  wait_for_optimizer();
+  EXPECT_TRUE(graph->optimize(false));
+  EXPECT_EQ(graph->baseline_kernels(), 0U);
+  EXPECT_EQ(run(*graph, 100), first);
+  set_num_threads(threads_);
+}
+
+TEST_F(Tiers, OneThreadOptimizesOneKernelACall) {
+  set_num_threads(1);
+  auto graph = compiled(0.7506, 100000);
+  size_t before = graph->baseline_kernels();
+  for (; before > 0; --before) {
+    graph->optimize(false);
+    EXPECT_EQ(graph->baseline_kernels(), before - 1);
+  }
+  EXPECT_TRUE(graph->optimize(false));
+  set_num_threads(threads_);
+}
+
+// A process that forks while kernels are compiled, and its child, which compiles and exits while its own thread does.
+TEST_F(Tiers, ForksWhileKernelsAreOptimized) {
+  set_num_threads(2);
+  auto graph = compiled(0.7507, 100), other = compiled(0.7508, 100);
+  std::vector<float> first = run(*graph, 100), second = run(*other, 100);
+  for (const auto& g : {graph, other}) g->optimize(false);
+  pid_t child = ::fork();
+  if (child == 0) {
+    bool same = run(*graph, 100) == first;
+    graph->optimize(false);
+    wait_for_optimizer();
+    same = same && graph->optimize(false) && run(*graph, 100) == first;
+    other->optimize(false);
+    std::exit(same ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  wait_for_optimizer();
+  EXPECT_EQ(graph->baseline_kernels() + other->baseline_kernels(), 0U);
+  EXPECT_EQ(run(*other, 100), second);
+  set_num_threads(threads_);
 }
 
 }  // namespace

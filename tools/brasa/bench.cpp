@@ -94,17 +94,26 @@ double time_call(const Prepared& work) {
   return seconds_since(start);
 }
 
+// Runs until nothing that ran is optimized any more.
+void warm_up(const Prepared& work, double seconds) {
+  int64_t before = -1;
+  for (Clock::time_point begin = Clock::now(); before != stats().kernels_optimized && seconds_since(begin) < seconds;) {
+    before = stats().kernels_optimized;
+    for (int i = 0; i < 2; ++i) work.run();
+    wait_for_optimized_kernels();
+  }
+}
+
 Json first_call(const std::string& name, const std::string& mode, const Options& o) {
   return time_call(prepare(name, mode, o));
 }
 
-// Made as tools/peers/peers.py makes its numbers: the first call, two more, then as many as fit, at least three.
+// Made as tools/peers/peers.py makes its numbers: the first call, some more, then as many as fit, at least three.
 Json measure(const std::string& name, const std::string& mode, const Options& o) {
   Prepared work = prepare(name, mode, o);
   Device device = get_default_device();
   double first = time_call(work);
-  work.run();
-  work.run();
+  warm_up(work, o.seconds);
   synchronize(device);
   device.is_cpu() ? reset_peak_memory_stats() : reset_peak_memory_stats(device);
   std::vector<double> times, cpu_times;
@@ -172,7 +181,7 @@ Rate rate_of(const std::function<void()>& f, int threads, double seconds) {
 Json measure_together(const std::string& name, const std::string& mode, const Options& o) {
   set_num_threads(1);
   Prepared work = prepare(name, mode, o);
-  work.run();
+  warm_up(work, o.seconds);
   Rate alone = rate_of(work.run, 1, o.seconds), together = rate_of(work.run, o.threads, o.seconds);
   return {{"workload", name},
           {"mode", mode},

@@ -7,7 +7,6 @@
 #include "compiler/kernels/pack.h"
 #include "compiler/loops/ops.h"
 #include "support/error.h"
-#include "support/log.h"
 #include "support/settings.h"
 
 namespace brasa::compiler {
@@ -29,6 +28,9 @@ Tiers tiers() {
 // What has run for this part of what optimizing takes is likely to go on: loops of training do.
 constexpr int64_t kPatience = 4;
 
+// What was optimized so far, and before all, as if it had been here, what three kernels took on a processor of 2023.
+std::atomic<int64_t> g_characters{8000}, g_nanoseconds{40000000};
+
 }  // namespace
 
 bool has_baseline(std::string_view text, std::string_view target) {
@@ -40,20 +42,24 @@ bool has_baseline(std::string_view text, std::string_view target) {
   return text.find("combine=\"") == text.npos;
 }
 
+bool optimizes_later() { return tiers() != Tiers::Baseline; }
+
 int64_t cost_of_optimizing(std::string_view text) {
-  constexpr int64_t kOfACharacter = 5000;  // measured over kernels of all kinds, on a processor of 2023
-  return tiers() == Tiers::Baseline ? INT64_MAX : kOfACharacter * static_cast<int64_t>(text.size());
+  if (!optimizes_later()) return INT64_MAX;
+  return g_nanoseconds.load(std::memory_order_relaxed) / g_characters.load(std::memory_order_relaxed) *
+         static_cast<int64_t>(text.size());
 }
 
-BaselineKernel::BaselineKernel(std::string text, std::string options, runtime::Device& device,
-                               std::shared_ptr<const runtime::Module> code, runtime::Function function)
-    : text_(std::move(text)),
-      options_(std::move(options)),
-      device_(device),
-      baseline_(std::move(code)),
-      function_(function),
-      budget_(cost_of_optimizing(text_) / kPatience),
-      left_(budget_) {}
+void note_cost(std::string_view target, size_t characters, int64_t nanoseconds) {
+  if (!target.starts_with("x86-64") || target.ends_with(";baseline")) return;
+  g_characters.fetch_add(static_cast<int64_t>(characters), std::memory_order_relaxed);
+  g_nanoseconds.fetch_add(nanoseconds, std::memory_order_relaxed);
+}
+
+bool BaselineKernel::due() const {
+  return !optimized() && !asked_.load(std::memory_order_relaxed) &&
+         ran_.load(std::memory_order_relaxed) >= cost_of_optimizing(text_) / kPatience;
+}
 
 std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, const std::string& options,
                                                 runtime::Device& device, const LoadedKernel& code) {
@@ -73,30 +79,6 @@ std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, const s
     known = kernel;
   }
   return kernel;
-}
-
-void optimize(std::span<const std::shared_ptr<BaselineKernel>> kernels) {
-  std::map<std::pair<runtime::Device*, std::string>, std::vector<BaselineKernel*>> groups;
-  if (tiers() == Tiers::Baseline) return;
-  for (const std::shared_ptr<BaselineKernel>& k : kernels)
-    if (!k->optimized() && !k->claimed_.exchange(true)) groups[{&k->device_, k->options_}].push_back(k.get());
-  for (const auto& [where, due] : groups) {
-    std::vector<std::string> texts;
-    for (const BaselineKernel* k : due) texts.push_back(k->text_);
-    std::vector<LoadedKernel> loaded;
-    try {
-      loaded = load_kernels(texts, *where.first, where.second);
-    } catch (const Error&) {
-      return;  // the program is exiting, or the code generator is gone: what there is does as well
-    }
-    for (size_t i = 0; i < due.size(); ++i) {
-      due[i]->code_ = loaded[i].code;
-      due[i]->function_.store(loaded[i].function, std::memory_order_release);
-      due[i]->optimized_.store(true, std::memory_order_release);
-    }
-    note_optimized(static_cast<int64_t>(due.size()));
-    if (logs("cache")) log_line("cache", str(due.size(), " kernels that had baseline code are optimized"));
-  }
 }
 
 }  // namespace brasa::compiler

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,41 +13,50 @@ namespace brasa::compiler {
 /// Whether a kernel may begin with baseline code, which is made in a tenth of the time, runs many times slower and gives the same bits:
 /// on x86 processors, but for what adds in another order without vectors.
 bool has_baseline(std::string_view text, std::string_view target);
+/// Whether what has baseline code is optimized later.
+bool optimizes_later();
 
-/// What making optimized code of this text takes, about, in nanoseconds.
+/// What making optimized code of this text takes, about, in nanoseconds of processor time: as what this process has optimized so far.
 int64_t cost_of_optimizing(std::string_view text);
+/// Code for a target of texts of so many characters took so long.
+void note_cost(std::string_view target, size_t characters, int64_t nanoseconds);
 
-/// A kernel that began with baseline code. When its runs have taken a quarter of what optimizing takes it is due, and whoever ran it
-/// compiles it again. Calls of other threads go on with the code that they began with, which stays.
+/// A kernel that began with baseline code. When its runs have taken a quarter of what optimizing takes it is due (optimizer.h). Calls go on
+/// with the code that they began with, which stays.
 class BaselineKernel {
  public:
   BaselineKernel(std::string text, std::string options, runtime::Device& device,
-                 std::shared_ptr<const runtime::Module> code, runtime::Function function);
+                 std::shared_ptr<const runtime::Module> code, runtime::Function function)
+      : text_(std::move(text)),
+        options_(std::move(options)),
+        device_(device),
+        baseline_(std::move(code)),
+        function_(function) {}
   runtime::Function function() const { return function_.load(std::memory_order_acquire); }
   bool optimized() const { return optimized_.load(std::memory_order_acquire); }
   /// A run took so long.
-  void ran(int64_t nanoseconds) { left_.fetch_sub(nanoseconds, std::memory_order_relaxed); }
-  bool due() const { return !optimized() && left_.load(std::memory_order_relaxed) <= 0; }
-  /// Whether it will be due when as much again has run as has until now.
-  bool half_due() const { return !optimized() && left_.load(std::memory_order_relaxed) <= budget_ / 2; }
+  void ran(int64_t nanoseconds) { ran_.fetch_add(nanoseconds, std::memory_order_relaxed); }
+  bool due() const;
+  /// Optimizing failed, and it has not run for as long again.
+  bool failed() const { return ran_.load(std::memory_order_relaxed) < 0; }
 
  private:
-  friend void optimize(std::span<const std::shared_ptr<BaselineKernel>> kernels);
+  friend class Optimizer;
+  enum class State : uint8_t { Baseline, Queued, Compiling, Optimized };
+
   const std::string text_, options_;
   runtime::Device& device_;
   const std::shared_ptr<const runtime::Module> baseline_;
-  std::shared_ptr<const runtime::Module> code_;  // written once, before `function_`
   std::atomic<runtime::Function> function_;
-  std::atomic<bool> optimized_{false}, claimed_{false};
-  const int64_t budget_;
-  std::atomic<int64_t> left_;
+  std::atomic<bool> optimized_{false}, asked_{false};
+  std::atomic<int64_t> ran_{0};
+  // Under the optimizer's mutex.
+  std::shared_ptr<const runtime::Module> code_;
+  State state_ = State::Baseline;
 };
 
 /// The one of this code in this process, made where there is none yet.
 std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, const std::string& options,
                                                 runtime::Device& device, const LoadedKernel& code);
-
-/// Compiles these once more, all at once, and runs the optimized code from now on. What another thread compiles just now is left to it.
-void optimize(std::span<const std::shared_ptr<BaselineKernel>> kernels);
 
 }  // namespace brasa::compiler

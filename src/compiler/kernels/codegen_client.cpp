@@ -6,12 +6,14 @@
 #include <atomic>
 #include <numeric>
 
+#include "compiler/kernels/baseline.h"
 #include "compiler/targets/codegen.h"
 #include "compiler/version.h"
 #include "ir/text.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
 #include "support/fresh_stack.h"
+#include "support/processor_time.h"
 #include "support/settings.h"
 
 namespace brasa::compiler {
@@ -106,7 +108,11 @@ std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const st
   }
   std::vector<runtime::KernelImage> images(modules);
   runtime::parallel_for(static_cast<int64_t>(modules), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t m = begin; m < end; ++m) images[m] = compile_kernel_texts(parts[m], target);
+    for (int64_t m = begin; m < end; ++m) {
+      int64_t start = processor_time();
+      images[m] = compile_kernel_texts(parts[m], target);
+      note_cost(target, load[m], processor_time() - start);
+    }
   });
   return images;
 }

@@ -191,7 +191,7 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runti
   constexpr double kPart = 0.25;
   auto begins_with_baseline = [&](size_t i) {
     return !expected.empty() && expected[i] < kPart * static_cast<double>(cost_of_optimizing(texts[i])) &&
-           device.on_host() && has_baseline(texts[i], device.properties().code + options);
+           has_baseline(texts[i], device.properties().code + options);
   };
   std::map<std::string, std::vector<size_t>> by_target;
   for (size_t i = 0; i < texts.size(); ++i)

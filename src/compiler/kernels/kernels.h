@@ -22,7 +22,7 @@ struct LoadedKernel {
 
 /// The kernels of these loop graphs (texts without a name), in order, loaded on the device: from this process, the pack beside the
 /// library, the disk cache, or the code generator, which then compiles all missing ones at once. `options` follow the device's
-/// target: ";strict". `expected`, or empty: nanoseconds that a run of each would take with baseline code; where that is little against
+/// target: ";strict". `expected`, or empty (elsewhere than on the host always): nanoseconds that a run of each would take with baseline code; where that is little against
 /// the time that optimizing takes, a kernel that is nowhere begins with it (baseline.h).
 std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runtime::Device& device,
                                        const std::string& options = "", std::span<const double> expected = {});

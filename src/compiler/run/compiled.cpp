@@ -1,8 +1,7 @@
 #include "compiler/run/compiled.h"
 
-#include <time.h>
-
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "ir/text.h"
@@ -10,6 +9,7 @@
 #include "runtime/spans.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "support/processor_time.h"
 
 namespace brasa::compiler {
 
@@ -84,20 +84,15 @@ class CompiledGraph::BaselineTime {
  public:
   BaselineTime(const CompiledGraph& graph, const Batch& batch)
       : graph_(graph), batch_(batch), weight_(graph.all_optimized_.load(std::memory_order_relaxed) ? 0 : weight()) {
-    if (weight_ > 0) begin_ = now();
+    if (weight_ > 0) begin_ = processor_time();
   }
   ~BaselineTime() {
-    if (weight_ > 0) graph_.note_time(batch_, weight_ * (now() - begin_));
+    if (weight_ > 0) graph_.note_time(batch_, weight_ * (processor_time() - begin_));
   }
   BaselineTime(const BaselineTime&) = delete;
   BaselineTime& operator=(const BaselineTime&) = delete;
 
  private:
-  static int64_t now() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return int64_t{t.tv_sec} * 1000000000 + t.tv_nsec;
-  }
   int64_t weight() const {
     constexpr uint32_t kSample = 16, kGoldenRatio = 2654435769;  // of 2^32
     uint32_t n = graph_.timed_.fetch_add(1, std::memory_order_relaxed);
@@ -115,21 +110,29 @@ void CompiledGraph::note_time(const Batch& b, int64_t nanoseconds) const {
     if (BaselineKernel* k = parts_.steps[s].kernel.baseline.get()) k->ran(nanoseconds / kernels);
 }
 
-// With one that is due those are optimized that soon will be, so that several threads compile.
-void CompiledGraph::optimize_due() const {
-  if (all_optimized_.load(std::memory_order_relaxed)) return;
-  if (std::none_of(baseline_.begin(), baseline_.end(), [](const auto& k) { return k->due(); })) return;
+namespace {
+int64_t nanoseconds_now() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
+}  // namespace
+
+int64_t CompiledGraph::begin_run() const {
+  return all_optimized_.load(std::memory_order_relaxed) ? 0 : nanoseconds_now();
+}
+
+// Where the caller compiles, a call takes at most twice its time and one kernel more.
+void CompiledGraph::optimize_due(int64_t begin) const {
+  if (begin == 0) return;
   std::vector<std::shared_ptr<BaselineKernel>> due;
   for (const auto& k : baseline_)
-    if (k->half_due()) due.push_back(k);
-  compiler::optimize(due);
+    if (k->due()) due.push_back(k);
+  if (!due.empty()) optimize_soon(due, nanoseconds_now() - begin);
   all_optimized_ = baseline_kernels() == 0;
 }
 
-void CompiledGraph::optimize() const {
-  if (all_optimized_.load(std::memory_order_relaxed)) return;
-  compiler::optimize(baseline_);
+bool CompiledGraph::optimize(bool wait) const {
+  if (all_optimized_.load(std::memory_order_relaxed)) return true;
+  wait ? compiler::optimize(baseline_) : optimize_soon(baseline_);
   all_optimized_ = baseline_kernels() == 0;
+  return settled(baseline_);
 }
 
 size_t CompiledGraph::baseline_kernels() const {
@@ -155,11 +158,12 @@ void CompiledGraph::run_single(const int64_t* symbols, std::span<const Operand> 
   std::optional<runtime::KernelSpans> spans;
   if (runtime::recording_spans()) [[unlikely]]
     spans.emplace(device_, runtime::kDefaultStream);
+  int64_t begin = begin_run();
   {
     BaselineTime time(*this, {0, 1});
     device_.launch(launch_of(s, slots, 1, symbols), runtime::kDefaultStream);
   }
-  optimize_due();
+  optimize_due(begin);
   if (spans) [[unlikely]]
     spans->launched(parts_.report.kernels[s.group], s.bytes(symbols), s.flops(symbols));
 }
@@ -317,6 +321,7 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
   std::optional<runtime::KernelSpans> spans;
   if (runtime::recording_spans()) [[unlikely]]
     spans.emplace(device_, r.stream);
+  int64_t begin = begin_run();
   check(kBeforeAll, r);
   // What ran ahead is only now known to be due; what its checks look at stays until the end.
   for (size_t done = 0; done < n; ++done) check(parts_.batches[done].end - 1, r);
@@ -331,7 +336,7 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
     if (spans) note_batch(parts_, b, r.symbols, *spans);
     check(b.end - 1, r);
   }
-  optimize_due();
+  optimize_due(begin);
 }
 
 const Report* report_of(const Executable& executable) {

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "compiler/compile.h"
-#include "compiler/kernels/baseline.h"
+#include "compiler/kernels/optimizer.h"
 #include "compiler/libraries/step.h"
 #include "compiler/run/ahead.h"
 #include "compiler/run/kept.h"
@@ -78,7 +78,7 @@ class CompiledGraph final : public Executable {
 
   void run(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const override;
   std::span<const uint32_t> lasting() const override { return parts_.prepared_of.inputs; }
-  void optimize() const override;
+  bool optimize(bool wait) const override;
   /// How many of its kernels still run baseline code.
   size_t baseline_kernels() const;
   const std::vector<Step>& steps() const { return parts_.steps; }
@@ -109,8 +109,10 @@ class CompiledGraph final : public Executable {
   static void add_slots(const Step& s, const Run& r, Slots& slots);
   /// A run of this batch took so long.
   void note_time(const Batch& b, int64_t nanoseconds) const;
-  /// After a run: what has run long enough with baseline code is optimized.
-  void optimize_due() const;
+  /// Where some of it has baseline code, when a run begins; else 0.
+  int64_t begin_run() const;
+  /// After a run: what has run long enough with baseline code is optimized soon.
+  void optimize_due(int64_t begin) const;
   /// One kernel, without memory of its own: most eager calls.
   void run_single(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
   void run_batch(const Batch& b, const Run& r) const;

@@ -39,8 +39,8 @@ class Executable {
   const std::vector<ir::Type>& output_types() const { return output_types_; }
   /// Inputs of which `run` wants to know the content.
   virtual std::span<const uint32_t> lasting() const { return {}; }
-  /// Code that was made quickly at first is optimized now: runs are about to be timed.
-  virtual void optimize() const {}
+  /// Code that was made quickly at first is optimized, soon where the caller does not wait for it. Whether all of it is.
+  virtual bool optimize(bool /*wait*/) const { return true; }
   static int64_t evaluate(ir::Expr e, const int64_t* symbols);
 
   /// brasa::Error (see fail_checked) if a check of the graph fails.
