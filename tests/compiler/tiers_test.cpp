@@ -13,8 +13,8 @@
 
 #include "compiler/kernels/baseline.h"
 #include "compiler/kernels/kernels.h"
-#include "compiler/pipeline.h"
 #include "compiler/kernels/optimizer.h"
+#include "compiler/pipeline.h"
 #include "compiler/run/compiled.h"
 #include "ops/algebra.h"
 #include "runtime/device.h"
