@@ -162,6 +162,7 @@ class Reader {
   }
 
   Arg scalar(ParamType type, std::string_view t) {
+    require(!t.empty(), "no value");
     if (t == "None") return Arg(None{});
     if (t == "True" || t == "False") return Arg(t == "True");
     if (t == "Mean") return Arg(int64_t{1});

@@ -38,6 +38,11 @@ TEST(Schema, ReadsWhatPyTorchWrites) {
   EXPECT_EQ(parse_schema("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor").overload, "Tensor");
 }
 
+TEST(Schema, ListsOfNothingEnd) {
+  for (const char* text : {"f(Device[] d=[) -> Tensor", "f(Layout[] d=[", "f(Device d=) -> Tensor"})
+    EXPECT_THROW(parse_schema(text), Error) << text;
+}
+
 TEST(Text, PrintedGraphReadsBack) {
   Graph g;
   g.name = "a \"b\"";
