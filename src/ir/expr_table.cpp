@@ -152,8 +152,8 @@ class Interned {
  public:
   Interned() {
     for (size_t i = 0; i < kParts; ++i)
-      parts_[i].max_load_factor(1 +
-                                static_cast<float>(i) / static_cast<float>(kParts));  // each doubles at another size
+      parts_[i].max_load_factor(0.5F + 0.5F * static_cast<float>(i) /
+                                           static_cast<float>(kParts));  // each doubles at another size
   }
   const ExprNode* find(const ExprNode& n) {
     Part& part = part_of(n);
