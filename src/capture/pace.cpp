@@ -14,10 +14,12 @@ namespace brasa::capture {
 namespace {
 
 constexpr int kAlike = 20;  // calls that did the same before they are measured
-constexpr int kFew = 3;     // pairs after which a compiled call that was as fast as any plain one is fast enough
-constexpr int kPairs = 8;   // pairs of a round
-constexpr int kRounds = 3;  // that plain calls must win
-constexpr double kMargin = 1.02;
+// After so many pairs, compiled calls that are faster by this factor are fast enough; at last, those that are not slower by more than this.
+// The first plain calls may run code that is new.
+constexpr struct {
+  int pairs;
+  double ratio;
+} kStages[] = {{3, 0.8}, {8, 0.95}, {24, 1.02}};
 constexpr int kLookAgain = 64, kLookSeldom = 512;  // bounds of `look_again_`, which doubles
 constexpr int kTimed = 8;                          // one of so many plain calls is timed
 constexpr double kFar = 4;                         // a plain call that takes so many times longer does something else
@@ -117,15 +119,15 @@ void Pace::watch(const Work& work) {
   }
   if (work.operators.size() > kMostOperators || work.bytes > kMostBytes) return;
   if (known_.size() == kVerdicts) return move_to(Phase::Off);
-  calls_ = lost_ = 0;
+  calls_ = 0;
   backward_ = work.backward;
   passed_ = false;
   call_ = kNever;
-  begin_round();
+  forget_times();
   move_to(Phase::Measuring);
 }
 
-void Pace::begin_round() {
+void Pace::forget_times() {
   std::fill(std::begin(measured_), std::end(measured_), 0);
   std::fill(std::begin(least_), std::end(least_), kNever);
 }
@@ -149,10 +151,7 @@ void Pace::try_call(bool compiled, double seconds, uint64_t first_node) {
 void Pace::end_trials() {
   auto measuring = [&] { return phase_.load(std::memory_order_relaxed) == Phase::Measuring; };
   bool passed = std::any_of(trials_.begin(), trials_.end(), [](const Trial& t) { return t.meter->passed(); });
-  if (passed && !std::exchange(passed_, true)) {
-    lost_ = 0;
-    begin_round();
-  }
+  if (passed && !std::exchange(passed_, true)) forget_times();
   std::deque<Trial> open;
   for (Trial& t : std::exchange(trials_, {})) {
     if (!measuring()) return;
@@ -170,11 +169,9 @@ void Pace::measured(bool compiled, double seconds) {
   least_[compiled] = std::min(least_[compiled], seconds);
   ++measured_[compiled];
   int pairs = std::min(measured_[false], measured_[true]);
-  if (pairs >= kFew && least_[true] <= least_[false]) return decide(false);
-  if (pairs < kPairs) return;
-  if (least_[true] <= kMargin * least_[false]) return decide(false);
-  if (++lost_ == kRounds) return decide(true);
-  begin_round();
+  for (auto stage : kStages)
+    if (pairs >= stage.pairs && least_[true] <= stage.ratio * least_[false]) return decide(false);
+  if (pairs >= std::end(kStages)[-1].pairs) decide(true);
 }
 
 Pace::Call::Call(Pace& pace) : pace_(pace), watched_(pace.is_watched()) {

@@ -85,7 +85,7 @@ class Pace {
   bool is_watched();
   bool choose(Work& work);
   void watch(const Work& work);
-  void begin_round();
+  void forget_times();
   void try_call(bool compiled, double seconds, uint64_t first_node);
   void end_trials();
   void measured(bool compiled, double seconds);
@@ -100,11 +100,10 @@ class Pace {
   uint64_t graphs_ = 0;    // of the last compiled call; 0: of none that can be compared
   int calls_ = 0;          // that did this, or since a phase began
   int look_again_ = 0;     // one of so many calls is compiled while the others are plain
-  int lost_ = 0;           // rounds in which plain calls were faster
   bool backward_ = false;  // gradients of these graphs may be asked for later
   bool passed_ = false;    // and were, of one that was measured
   double call_ = 0;        // the least seconds of a plain call by itself
-  int measured_[2] = {};   // calls of this round, plain and compiled ones
+  int measured_[2] = {};   // calls, plain and compiled ones
   double least_[2] = {};   // their seconds
   std::deque<Trial> trials_;
   std::vector<Verdict> known_;
