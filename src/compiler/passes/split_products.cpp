@@ -6,8 +6,8 @@
 #include "ops/shapes.h"
 
 // A product reads a panel of its second operand once for each tile of rows. Where sums are long, as those over all places of all images in
-// the gradient by a convolution's weights, a panel does not stay near meanwhile: the sums are made in parts whose panels are little more
-// than the first cache holds, and the parts are added up.
+// the gradient by a convolution's weights, a panel does not stay near meanwhile: the sums are made in parts whose panels stay there, and the
+// parts are added up.
 namespace brasa::compiler {
 
 namespace prim = ops::prim;
@@ -16,7 +16,13 @@ using Dims = std::vector<int64_t>;
 
 namespace {
 
-constexpr int64_t kPanel = 1 << 16;    // bytes of a part's panel; longer ones are worth parts
+// Bytes of a part's panel, and of one that is worth parts.
+struct Panel {
+  int64_t part, worth;
+};
+// Sums over several dimensions, as images and places, read rows that are short or far apart, which nothing asks for ahead of time: their
+// parts are little more than the first cache holds.
+constexpr Panel kRows = {1 << 16, 1 << 16}, kOneRow = {1 << 18, 1 << 20};
 constexpr int64_t kShort = 8;          // how many times shorter than a panel's a part's sum is too short
 constexpr int64_t kWorthResult = 192;  // products that take much longer than to write their sum and to read it again
 constexpr int64_t kMostResults = 1 << 22;
@@ -95,9 +101,10 @@ Value split(const Node* n, const ir::Args& args, Primitives& out, const PassCont
   Expr rows = free_size(a, ac, ab), columns = free_size(b, bc, bb);
   Shape summed = pick(shape_of(a), ac);
   int64_t in_panel = contraction_tile(rows, columns, t, context.machine).columns() * size_of(t);
-  if (Expr all = product(summed); all.is_constant() && all.constant() <= kPanel / in_panel) return {};
+  const Panel& panel = summed.size() > 1 ? kRows : kOneRow;
+  if (Expr all = product(summed); all.is_constant() && all.constant() <= panel.worth / in_panel) return {};
   if (rows.is(1) || columns.is(1)) return {};
-  Parts parts = parts_of(summed, kPanel / in_panel, context);
+  Parts parts = parts_of(summed, panel.part / in_panel, context);
   // The parts' results are no more than the operands, or take little of the time and of memory.
   if (parts.count == 0) return {};
   Expr results = floordiv(product(summed), parts.length) * rows * columns;
