@@ -18,6 +18,11 @@
 #include "ir/text.h"
 #include "support/error.h"
 
+// What this library and LLVM in it hold lives for ever: a thread may compile while the process exits, and some of these objects are made by
+// the first kernel that needs them, so that no order of destructors would do. They ask for their destruction here.
+extern "C" [[gnu::visibility("hidden")]] int __cxa_atexit(void (*)(void*), void*, void*);
+extern "C" int __cxa_atexit(void (*)(void*), void*, void*) { return 0; }
+
 namespace brasa::compiler {
 namespace {
 
