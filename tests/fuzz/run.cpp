@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <ctime>
 
 #include "capture/situations.h"
 #include "compile_cost.h"
 #include "fuzz/operators.h"
+#include "support/processor_time.h"
 
 namespace brasa::fuzz {
 namespace {
@@ -38,13 +38,10 @@ class Runner {
   /// Microseconds of processor time of a function and what its caller does with the results.
   double time(const Call& c) {
     Seen seen;
-    timespec begin{}, end{};
     Inputs in = inputs_of(c, 0);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    int64_t begin = processor_time();
     after(c, functions_[static_cast<size_t>(c.function) % functions_.size()]({in.x, in.y}), in.leaf, seen);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-    return static_cast<double>(end.tv_sec - begin.tv_sec) * 1e6 +
-           static_cast<double>(end.tv_nsec - begin.tv_nsec) * 1e-3;
+    return static_cast<double>(processor_time() - begin) * 1e-3;
   }
 
   Run run() {
