@@ -56,7 +56,7 @@ struct Run {
   const Tensor* into;
   Parsed parsed;
   Sizes order;  // in which result 0 lies, see order_of_result
-  const RowComputation* row = nullptr;
+  const Computation *row = nullptr, *form = nullptr;  // see autograd::form_of
   const Computation* computation = nullptr;
   autograd::InPlace* in_place = nullptr;
   const program::Variant* variant = nullptr;  // see execute
@@ -65,11 +65,13 @@ struct Run {
 void run(Run& r, Results& results) {
   Parsed& p = r.parsed;
   parse(r.op, r.args, p);
-  r.row = r.op.find(p.words);
-  if (!r.row) r.row = &r.op.add(p.words, make_computation(r.op, r.args));
-  r.computation = r.into            ? &r.row->in_place()
-                  : r.order.empty() ? r.row
-                                    : &r.row->in_order(Orders{.inputs = {}, .results = {r.order}});
+  const RowComputation* row = r.op.find(p.words);
+  if (!row) row = &r.op.add(p.words, make_computation(r.op, r.args));
+  r.row = row;
+  r.form = r.into ? row : &autograd::form_of(*row, p.inputs);
+  r.computation = r.into            ? &r.form->in_place()
+                  : r.order.empty() ? r.form
+                                    : &r.form->in_order(Orders{.inputs = {}, .results = {r.order}});
   Prepare prepare;
   if (p.key_input >= 0) {
     take_key(p);
@@ -161,7 +163,8 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
     r.order = order_of_result(op, args);
     run(r, results);
     if (repeat && r.variant) repeat.remember(*r.variant);
-    if (!op.row().no_gradient) autograd::attach(*r.row, op.backward_name(), r.parsed.inputs, results);
+    if (!op.row().no_gradient) autograd::attach(*r.form, op.backward_name(), r.parsed.inputs, results);
+    if (r.form != r.row) results.resize(op.row().schema.returns.size());
     if (r.parsed.place) [[unlikely]]
       move_to(*r.parsed.place, results);
   } catch (const Error& e) {

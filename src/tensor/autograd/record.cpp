@@ -133,6 +133,11 @@ std::vector<bool> backward_reads(const eager::Computation& computation, const st
 
 }  // namespace
 
+const eager::Computation& form_of(const eager::RowComputation& row, std::span<const InputTensor> inputs) {
+  bool gradients = GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), wants_gradient);
+  return gradients ? row.with_gradients(inputs) : row;
+}
+
 void attach(const eager::Computation& computation, const std::string& name, std::span<const InputTensor> inputs,
             eager::Results& results) {
   if (!GradMode::is_enabled()) return;

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "tensor/computation.h"
+
+// Loops of eager calls run once: their derivatives read what they gave.
+namespace brasa::eager {
+
+/// As `functional`, of which what its loops give follows the results: of each state a trace, and what else the steps make.
+class Traced final : public Computation {
+ public:
+  explicit Traced(const Computation& functional)
+      : Computation(functional.name(), functional.inputs(), functional.one_shape()), functional_(functional) {}
+  std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
+  std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override {
+    return functional_.orders_of_results(inputs);
+  }
+
+ private:
+  const Computation& functional_;
+};
+
+/// Whether calls of a row may be traced: the results that its schema names are all that it gives.
+bool may_be_traced(const ops::Row& row);
+/// Whether a graph runs loops.
+bool has_loops(const ir::Graph& graph);
+
+}  // namespace brasa::eager
