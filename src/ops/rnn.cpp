@@ -30,8 +30,11 @@ Value gate(Value all, int64_t i, Expr size) { return narrow(all, rank_of(all) - 
 template <Cell cell>
 State step(Value from_input, Value from_hidden, State s, Value hr, std::vector<Value>& kept) {
   Expr size = ir::floordiv(size_of(from_hidden, rank_of(from_hidden) - 1), Expr(gates_of(cell)));
-  if constexpr (cell == Cell::Tanh) return {tanh(from_input + from_hidden), {}};
-  if constexpr (cell == Cell::Relu) return {call("aten::relu", {from_input + from_hidden}), {}};
+  if constexpr (cell == Cell::Tanh || cell == Cell::Relu) {
+    Value all = from_input + from_hidden;
+    kept = {cell == Cell::Tanh ? tanh(all) : call("aten::relu", {all})};
+    return {kept[0], {}};
+  }
   if constexpr (cell == Cell::Gru) {
     Value r = sigmoid(gate(from_input, 0, size) + gate(from_hidden, 0, size));
     Value z = sigmoid(gate(from_input, 1, size) + gate(from_hidden, 1, size));

@@ -16,6 +16,7 @@
 #include "tensor/repeat.h"
 #include "tensor/result_order.h"
 #include "tensor/sparse/sparse.h"
+#include "tensor/traced.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
 
@@ -55,8 +56,8 @@ struct Run {
   CallArgs args;
   const Tensor* into;
   Parsed parsed;
-  Sizes order;  // in which result 0 lies, see order_of_result
-  const Computation *row = nullptr, *form = nullptr;  // see autograd::form_of
+  Sizes order;                        // in which result 0 lies, see order_of_result
+  const Computation* form = nullptr;  // of the row: see autograd::form_of
   const Computation* computation = nullptr;
   autograd::InPlace* in_place = nullptr;
   const program::Variant* variant = nullptr;  // see execute
@@ -67,7 +68,6 @@ void run(Run& r, Results& results) {
   parse(r.op, r.args, p);
   const RowComputation* row = r.op.find(p.words);
   if (!row) row = &r.op.add(p.words, make_computation(r.op, r.args));
-  r.row = row;
   r.form = r.into ? row : &autograd::form_of(*row, p.inputs);
   r.computation = r.into            ? &r.form->in_place()
                   : r.order.empty() ? r.form
@@ -164,7 +164,8 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
     run(r, results);
     if (repeat && r.variant) repeat.remember(*r.variant);
     if (!op.row().no_gradient) autograd::attach(*r.form, op.backward_name(), r.parsed.inputs, results);
-    if (r.form != r.row) results.resize(op.row().schema.returns.size());
+    if (auto* traced = dynamic_cast<const Traced*>(r.form)) [[unlikely]]
+      results.resize(traced->own_results());
     if (r.parsed.place) [[unlikely]]
       move_to(*r.parsed.place, results);
   } catch (const Error& e) {

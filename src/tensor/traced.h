@@ -14,12 +14,15 @@ class Traced final : public Computation {
   std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override {
     return functional_.orders_of_results(inputs);
   }
+  /// How many results are the functional's, which is known once it was built.
+  size_t own_results() const { return own_results_.load(std::memory_order_relaxed); }
 
  private:
   const Computation& functional_;
+  mutable std::atomic<size_t> own_results_{0};
 };
 
-/// Whether calls of a row may be traced: the results that its schema names are all that it gives.
+/// Whether calls of a row may be traced.
 bool may_be_traced(const ops::Row& row);
 /// Whether a graph runs loops.
 bool has_loops(const ir::Graph& graph);

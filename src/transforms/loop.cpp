@@ -111,14 +111,15 @@ class LoopBackward {
       });
   }
 
-  // What the loop gave is not computed again.
+  // What the steps gave beside the states is not computed again. States may have been put into other sizes on their way: whether what they
+  // are made of is read would hang on how sizes are spelled.
   void place_results() {
     uint32_t result = 0;
     for (size_t i = 0; i < n_.body.outputs().size(); ++i) {
       if (!n_.body.outputs()[i].check.empty()) continue;
-      Value v = joint_->outputs()[i].value, all = node_.out(result);
-      bool state = result++ < n_.carried;
-      if (!ir::is_input(v) && has_tangent(v)) stacks_.emplace(v, state ? ops::states_after(all, loop_) : all);
+      Value v = joint_->outputs()[i].value;
+      uint32_t r = result++;
+      if (r >= n_.carried && !ir::is_input(v) && has_tangent(v)) stacks_.emplace(v, node_.out(r));
     }
   }
 
