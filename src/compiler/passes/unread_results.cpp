@@ -1,5 +1,3 @@
-#include "compiler/passes/unread_results.h"
-
 #include <algorithm>
 #include <unordered_set>
 
