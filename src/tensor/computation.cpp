@@ -186,11 +186,12 @@ const Computation& RowComputation::with_gradients(std::span<const InputTensor> i
   if (loops == Loops::None) [[likely]]
     return *this;
   if (loops == Loops::Unknown) {
-    bool some = runs_loops(*this, inputs);
-    std::lock_guard lock(mutex());
-    if (some && !traced_) traced_ = std::make_unique<Traced>(*this);
-    loops_.store(some ? Loops::Some : Loops::None, std::memory_order_release);
+    std::optional<bool> some = runs_loops(*this, inputs);
     if (!some) return *this;
+    std::lock_guard lock(mutex());
+    if (*some && !traced_) traced_ = std::make_unique<Traced>(*this);
+    loops_.store(*some ? Loops::Some : Loops::None, std::memory_order_release);
+    if (!*some) return *this;
   }
   return *traced_;
 }

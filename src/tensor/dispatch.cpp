@@ -68,15 +68,15 @@ void run(Run& r, Results& results) {
   parse(r.op, r.args, p);
   const RowComputation* row = r.op.find(p.words);
   if (!row) row = &r.op.add(p.words, make_computation(r.op, r.args));
-  r.form = r.into ? row : &autograd::form_of(*row, p.inputs);
-  r.computation = r.into            ? &r.form->in_place()
-                  : r.order.empty() ? r.form
-                                    : &r.form->in_order(Orders{.inputs = {}, .results = {r.order}});
   Prepare prepare;
   if (p.key_input >= 0) {
     take_key(p);
     prepare = {fill_key, &p, static_cast<size_t>(p.key_input)};
   }
+  r.form = r.into ? row : &autograd::form_of(*row, p.inputs);
+  r.computation = r.into            ? &r.form->in_place()
+                  : r.order.empty() ? r.form
+                                    : &r.form->in_order(Orders{.inputs = {}, .results = {r.order}});
   if (r.in_place) r.in_place->before(*r.computation, p.inputs);
   r.variant = execute(*r.computation, p.inputs, r.into, results, prepare, p.place);
   if (!r.order.empty()) name_in_order(results[0], r.order);

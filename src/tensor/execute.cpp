@@ -275,8 +275,12 @@ std::vector<bool> reads_of(const Computation& computation, std::span<const Input
       ->program.reads;
 }
 
-bool runs_loops(const Computation& computation, std::span<const InputTensor> inputs) {
-  return has_loops(*build({computation, inputs, nullptr, runtime::host()}, false).graph);
+std::optional<bool> runs_loops(const Computation& computation, std::span<const InputTensor> inputs) {
+  try {
+    return has_loops(*build({computation, inputs, nullptr, runtime::host()}, false).graph);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 compiler::Operand operand_of(const Tensor& t) {
