@@ -35,6 +35,7 @@ constexpr GraphPass kForms[] = {
     {"whole_accesses", true, ask_for_whole_accesses},
     {"short_rows", true, ask_for_short_rows},
     {"specialise", false, specialise},
+    {"unread_results", true, drop_unread_results},
     {"inline_bodies", false, inline_bodies},
     {"channels_last", true, keep_channels_last},
     {"single_places", true, sum_single_places},

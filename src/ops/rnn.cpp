@@ -25,23 +25,29 @@ int64_t gates_of(Cell cell) { return cell == Cell::Lstm ? 4 : cell == Cell::Gru 
 
 Value gate(Value all, int64_t i, Expr size) { return narrow(all, rank_of(all) - 1, size * Expr(i), size); }
 
-// One step from the input's and the hidden state's share of the gates, [batch…, gates · hidden].
+// One step from the input's and the hidden state's share of the gates, [batch…, gates · hidden]. `kept`: what its derivative reads beside the
+// states, which would take the products again.
 template <Cell cell>
-State step(Value from_input, Value from_hidden, State s, Value hr) {
+State step(Value from_input, Value from_hidden, State s, Value hr, std::vector<Value>& kept) {
   Expr size = ir::floordiv(size_of(from_hidden, rank_of(from_hidden) - 1), Expr(gates_of(cell)));
-  if constexpr (cell == Cell::Tanh) return {tanh(from_input + from_hidden), {}};
-  if constexpr (cell == Cell::Relu) return {call("aten::relu", {from_input + from_hidden}), {}};
+  if constexpr (cell == Cell::Tanh || cell == Cell::Relu) {
+    Value all = from_input + from_hidden;
+    kept = {cell == Cell::Tanh ? tanh(all) : call("aten::relu", {all})};
+    return {kept[0], {}};
+  }
   if constexpr (cell == Cell::Gru) {
     Value r = sigmoid(gate(from_input, 0, size) + gate(from_hidden, 0, size));
     Value z = sigmoid(gate(from_input, 1, size) + gate(from_hidden, 1, size));
-    Value n = tanh(gate(from_input, 2, size) + r * gate(from_hidden, 2, size));
+    Value hidden = gate(from_hidden, 2, size), n = tanh(gate(from_input, 2, size) + r * hidden);
+    kept = {r, z, n, hidden};
     return {(s.h - n) * z + n, {}};
   }
   if constexpr (cell == Cell::Lstm) {
     Value all = from_input + from_hidden;
     Value i = sigmoid(gate(all, 0, size)), f = sigmoid(gate(all, 1, size)), g = tanh(gate(all, 2, size)),
           o = sigmoid(gate(all, 3, size));
-    Value c = f * s.c + i * g, h = o * tanh(c);
+    Value c = f * s.c + i * g, t = tanh(c), h = o * t;
+    kept = {i, f, g, o, t};
     return {hr ? linear(h, hr, {}) : h, c};
   }
 }
@@ -76,7 +82,9 @@ State cell_step(const char* op, Value x, State s, Weights w) {
                            same_size(size_of(state, rank_of(x) - 1), size_of(s.h, rank_of(x) - 1))),
                 op, ": state ", type_of(state), " does not go with input ", type_of(x), " and state ", type_of(s.h));
   check_weights(op, cell, x, s, w);
-  return step<cell>(linear(x, w.ih, w.b_ih), linear(s.h, w.hh, w.b_hh), s, w.hr);
+  std::vector<Value> kept;
+  Value from_input = linear(x, w.ih, w.b_ih), from_hidden = linear(s.h, w.hh, w.b_hh);
+  return step<cell>(from_input, from_hidden, s, w.hr, kept);
 }
 
 template <Cell cell>
@@ -136,13 +144,17 @@ Value run_layer(Value x, State& s, const Weights& w, bool backwards, Value valid
     Value from_hidden = matmul2(states[0], others[0]);
     if (w.b_hh) from_hidden = from_hidden + others[1];
     State before{states[0], s.c ? states[1] : Value{}};
-    State after = step<cell>(items[0], from_hidden, before, w.hr ? others.back() : Value{});
+    std::vector<Value> kept, out;
+    State after = step<cell>(items[0], from_hidden, before, w.hr ? others.back() : Value{}, kept);
     if (valid) {
       Value here = unsqueeze(items[1], 1);
       after.h = where(here, after.h, before.h);
       if (after.c) after.c = where(here, after.c, before.c);
     }
-    return after.c ? std::vector<Value>{after.h, after.c} : std::vector<Value>{after.h};
+    out.push_back(after.h);
+    if (after.c) out.push_back(after.c);
+    out.insert(out.end(), kept.begin(), kept.end());
+    return out;
   };
   std::vector<Value> traces = scan_loop(loop, one);
   s = {last_state(traces[0], loop), s.c ? last_state(traces[1], loop) : Value{}};

@@ -5,7 +5,9 @@
 #include "ops/builder.h"
 #include "ops/primitives.h"
 #include "support/error.h"
+#include "tensor/execute.h"
 #include "tensor/in_place.h"
+#include "tensor/traced.h"
 #include "transforms/derived.h"
 #include "transforms/vjp.h"
 
@@ -154,7 +156,8 @@ RowComputation::RowComputation(const ops::Row& row, std::vector<Slot> slots, siz
     : Computation(row.name(), inputs, may_have_one_shape(slots) && !transforms::is_of_many_calls(row)),
       row_(row),
       slots_(std::move(slots)),
-      sums_up_(transforms::is_backward(row)) {}
+      sums_up_(transforms::is_backward(row)),
+      loops_(may_be_traced(row) ? Loops::Unknown : Loops::None) {}
 
 std::vector<ir::Value> RowComputation::build(std::span<const ir::Value> inputs) const {
   ir::Args args;
@@ -177,6 +180,23 @@ std::vector<ir::Value> RowComputation::build(std::span<const ir::Value> inputs) 
   }
   return ops::Builder::current().call(row_, std::move(args));
 }
+
+const Computation& RowComputation::with_gradients(std::span<const InputTensor> inputs) const {
+  Loops loops = loops_.load(std::memory_order_acquire);
+  if (loops == Loops::None) [[likely]]
+    return *this;
+  if (loops == Loops::Unknown) {
+    std::optional<bool> some = runs_loops(*this, inputs);
+    if (!some) return *this;
+    std::lock_guard lock(mutex());
+    if (*some && !traced_) traced_ = std::make_unique<Traced>(*this);
+    loops_.store(*some ? Loops::Some : Loops::None, std::memory_order_release);
+    if (!*some) return *this;
+  }
+  return *traced_;
+}
+
+bool differentiated_whole(const ops::Row& row) { return static_cast<bool>(row.vjp) || row.no_gradient; }
 
 Backward::Backward(const Computation& forward, std::vector<bool> needs, std::vector<bool> given)
     : Computation(str("backward of ", forward.name()),
@@ -220,8 +240,7 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
   std::vector<bool> side_given;
   std::vector<ir::Value> side_results;
   {
-    ops::Builder builder(side, target.facts(),
-                         [](const ops::Row& r) { return static_cast<bool>(r.vjp) || r.no_gradient; });
+    ops::Builder builder(side, target.facts(), differentiated_whole);
     std::vector<ir::Value> values;
     for (ir::Value v : inputs.first(n)) values.push_back(side.add_input(ir::type_of(v)));
     std::vector<ir::Value> outs = forward_.build(values);

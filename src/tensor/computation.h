@@ -136,6 +136,9 @@ class Computation {
   mutable std::map<std::pair<std::vector<bool>, std::vector<bool>>, std::unique_ptr<Backward>> backwards_;
 };
 
+/// Rows that are differentiated as they stand.
+bool differentiated_whole(const ops::Row& row);
+
 /// A row whose arguments other than tensors are fixed.
 class RowComputation final : public Computation {
  public:
@@ -153,11 +156,16 @@ class RowComputation final : public Computation {
   std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override;
   bool sums_up() const override { return sums_up_; }
   const ops::Row& row() const { return row_; }
+  /// The form that a call runs whose results get gradients: where its derivative would run loops again, Traced; else this one.
+  const Computation& with_gradients(std::span<const InputTensor> inputs) const;
 
  private:
+  enum class Loops : uint8_t { Unknown, None, Some };
   const ops::Row& row_;
   std::vector<Slot> slots_;
   bool sums_up_;
+  mutable std::atomic<Loops> loops_;
+  mutable std::unique_ptr<Computation> traced_;
 };
 
 /// brasa::Error if results of one dtype must not be written into tensors of another.

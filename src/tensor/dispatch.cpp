@@ -16,6 +16,7 @@
 #include "tensor/repeat.h"
 #include "tensor/result_order.h"
 #include "tensor/sparse/sparse.h"
+#include "tensor/traced.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
 
@@ -55,8 +56,8 @@ struct Run {
   CallArgs args;
   const Tensor* into;
   Parsed parsed;
-  Sizes order;  // in which result 0 lies, see order_of_result
-  const RowComputation* row = nullptr;
+  Sizes order;                        // in which result 0 lies, see order_of_result
+  const Computation* form = nullptr;  // of the row: see autograd::form_of
   const Computation* computation = nullptr;
   autograd::InPlace* in_place = nullptr;
   const program::Variant* variant = nullptr;  // see execute
@@ -65,16 +66,17 @@ struct Run {
 void run(Run& r, Results& results) {
   Parsed& p = r.parsed;
   parse(r.op, r.args, p);
-  r.row = r.op.find(p.words);
-  if (!r.row) r.row = &r.op.add(p.words, make_computation(r.op, r.args));
-  r.computation = r.into            ? &r.row->in_place()
-                  : r.order.empty() ? r.row
-                                    : &r.row->in_order(Orders{.inputs = {}, .results = {r.order}});
+  const RowComputation* row = r.op.find(p.words);
+  if (!row) row = &r.op.add(p.words, make_computation(r.op, r.args));
   Prepare prepare;
   if (p.key_input >= 0) {
     take_key(p);
     prepare = {fill_key, &p, static_cast<size_t>(p.key_input)};
   }
+  r.form = r.into ? row : &autograd::form_of(*row, p.inputs);
+  r.computation = r.into            ? &r.form->in_place()
+                  : r.order.empty() ? r.form
+                                    : &r.form->in_order(Orders{.inputs = {}, .results = {r.order}});
   if (r.in_place) r.in_place->before(*r.computation, p.inputs);
   r.variant = execute(*r.computation, p.inputs, r.into, results, prepare, p.place);
   if (!r.order.empty()) name_in_order(results[0], r.order);
@@ -161,7 +163,9 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
     r.order = order_of_result(op, args);
     run(r, results);
     if (repeat && r.variant) repeat.remember(*r.variant);
-    if (!op.row().no_gradient) autograd::attach(*r.row, op.backward_name(), r.parsed.inputs, results);
+    if (!op.row().no_gradient) autograd::attach(*r.form, op.backward_name(), r.parsed.inputs, results);
+    if (auto* traced = dynamic_cast<const Traced*>(r.form)) [[unlikely]]
+      results.resize(traced->own_results());
     if (r.parsed.place) [[unlikely]]
       move_to(*r.parsed.place, results);
   } catch (const Error& e) {

@@ -9,6 +9,7 @@
 #include "tensor/execute_call.h"
 #include "tensor/geometry.h"
 #include "tensor/result_order.h"
+#include "tensor/traced.h"
 
 namespace brasa::eager {
 namespace {
@@ -272,6 +273,14 @@ std::vector<bool> reads_of(const Computation& computation, std::span<const Input
                        return variant;
                      })
       ->program.reads;
+}
+
+std::optional<bool> runs_loops(const Computation& computation, std::span<const InputTensor> inputs) {
+  try {
+    return has_loops(*build({computation, inputs, nullptr, runtime::host()}, false).graph);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 compiler::Operand operand_of(const Tensor& t) {

@@ -45,7 +45,7 @@ std::vector<Value> push(const Node& n, const std::vector<Value>& tangents) {
     for (size_t i = 0; i < operands.size(); ++i) {
       if (!tangents[i]) continue;
       if (Value partial = row.partial(i, operands, const_cast<Node&>(n).out()))
-        sum = plus(sum, ops::prim::binary("mul", tangents[i], partial));
+        sum = plus(sum, times(tangents[i], partial));
     }
     return {sum};
   }

@@ -97,6 +97,7 @@ class LoopBackward {
     i = n_.body.inputs().size();  // behind those that only show sizes
     for (size_t k = 0; k < state_results_.size(); ++k) cotangents_.push_back(next());
     for (size_t r : given_results_) stacks_[next()] = cts_[r];
+    place_results();
     const auto& nodes = joint_->nodes();
     varies_.resize(nodes.size());
     hangs_.resize(nodes.size());
@@ -108,6 +109,18 @@ class LoopBackward {
         if (varies_[v.node->id]) varies_[n->id] = true;
         if (hangs_[v.node->id]) hangs_[n->id] = true;
       });
+  }
+
+  // What the steps gave beside the states is not computed again. States may have been put into other sizes on their way: whether what they
+  // are made of is read would hang on how sizes are spelled.
+  void place_results() {
+    uint32_t result = 0;
+    for (size_t i = 0; i < n_.body.outputs().size(); ++i) {
+      if (!n_.body.outputs()[i].check.empty()) continue;
+      Value v = joint_->outputs()[i].value;
+      uint32_t r = result++;
+      if (r >= n_.carried && !ir::is_input(v) && has_tangent(v)) stacks_.emplace(v, node_.out(r));
+    }
   }
 
   // Nodes on the way from the cotangents of states after a step to those before it.
@@ -127,8 +140,14 @@ class LoopBackward {
     return ops::is_leaf(row.kind) || ops::is_view(row.kind);
   }
 
-  // Where the part that starts at `to` begins: at what `ends` says, at inputs, and at what does not hang on cotangents of states and is not
-  // free of cost.
+  // Made in a step of what is read there, rather than for all steps at once to be read there itself.
+  bool made_in_step(Value v) const {
+    const Row& row = ops::row_of(*v.node);
+    return free_of_cost(*v.node) || (varies_[v.node->id] && row.is_pointwise() && row.work == 1 && !row.costly);
+  }
+
+  // Where the part that starts at `to` begins: at what `ends` says, at inputs, at what the loop gave, and at what does not hang on cotangents
+  // of states and is not made in a step.
   template <class F>
   std::vector<Value> beginnings(const std::vector<Value>& to, F ends) const {
     std::vector<Value> out, stack = to;
@@ -137,8 +156,7 @@ class LoopBackward {
       Value v = stack.back();
       stack.pop_back();
       if (!seen.insert(v).second) continue;
-      bool hangs = hangs_[v.node->id];
-      if (ir::is_input(v) || ends(v) || (!hangs && !free_of_cost(*v.node)))
+      if (ir::is_input(v) || stacks_.count(v) || ends(v) || (!hangs_[v.node->id] && !made_in_step(v)))
         out.push_back(v);
       else
         v.node->for_each_input([&](Value in) { stack.push_back(in); });

@@ -16,6 +16,13 @@ inline bool has_tangent(ir::Value v) {
 /// graphs of derivatives keep it for those that are taken of them in turn; what is compiled has the operand.
 inline bool detaches(const ops::Row& row) { return row.view && row.no_gradient; }
 
+/// A tangent times a partial derivative, which is often 1: that of a sum.
+inline ir::Value times(ir::Value t, ir::Value partial) {
+  const ir::Node& n = *partial.node;
+  bool one = ops::kind_of(n) == ops::Kind::Full && n.arg(0) == ir::Arg(1.0);
+  return one ? t : ops::prim::binary("mul", t, partial);
+}
+
 inline ir::Value plus(ir::Value a, ir::Value b) {
   if (!a) return b;
   return b ? ops::prim::binary("add", a, b) : a;

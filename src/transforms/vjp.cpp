@@ -29,7 +29,7 @@ std::vector<Value> pull(const Node& n, const std::vector<Value>& cts, const std:
     if (!needs[i] || !cts[0]) continue;
     if (row.partial) {
       Value partial = row.partial(i, inputs, const_cast<Node&>(n).out());
-      if (partial) out[i] = ops::prim::binary("mul", cts[0], ops::conj(partial));
+      if (partial) out[i] = times(cts[0], ops::conj(partial));
     } else {
       BRASA_CHECK(row.transposed, row.name(), " has no derivative");
       out[i] = row.transposed(i, n, cts[0]);

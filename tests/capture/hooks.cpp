@@ -106,6 +106,33 @@ TEST(Gradients, HooksBesideSecondDerivativesElsewhere) {
       }
 }
 
+// The same on what alone is left of before a break.
+TEST(Gradients, HooksBesideSecondDerivativesBehindABreak) {
+  for (const Operator& op : kOperators)
+    for (bool outside : {true, false}) {
+      SCOPED_TRACE(op.name);
+      expect_as_eager([&](const Wrap& compile, Seen& seen) {
+        int calls = 0;
+        Tensor y;
+        auto f = compile([&](const Tensors& in) -> Tensors {
+          y = op.apply(in[0] * 2);
+          (void)y.detach().sum().item<float>();
+          y.register_hook([&](const Tensor& g) { return ++calls, g * 3; });
+          y.retain_grad();
+          Tensor g = autograd::grad({(y * 2).sin().sum()}, {in[0]}, {}, true, true)[0];
+          Tensor loss = g.square().sum() + y.sum();
+          if (!outside) loss.backward();
+          return {loss};
+        });
+        for (int64_t n : {3, 3, 2}) {
+          Tensor x = leaf({2, n}), loss = f({x})[0];
+          if (outside) loss.backward();
+          seen.add({x.grad(), y.grad(), loss.detach(), tensor(calls)});
+        }
+      });
+    }
+}
+
 // In eager calls, where the pass goes from one tensor.
 TEST(Gradients, HooksOfWhatAPassGoesFrom) {
   expect_as_eager([](const Wrap& compile, Seen& seen) {

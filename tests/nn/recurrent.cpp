@@ -5,6 +5,7 @@
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 #include <brasa/nn.h>
+#include <brasa/profiler.h>
 #include <brasa/stats.h>
 #include <gtest/gtest.h>
 
@@ -67,6 +68,71 @@ TEST(Recurrent, OneCompilationForAllLengths) {
   });
   expected = autograd::grad({loss(x)}, weights);
   for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(got[i].allclose(expected[i], 1e-4, 1e-4)) << i;
+}
+
+// Eager loops leave what they gave to their derivatives, and derivatives of these lead through it.
+TEST(Recurrent, SecondDerivativesAreThoseOfItsCell) {
+  for (auto [name, gates] : {std::pair("lstm", 4), {"gru", 3}, {"rnn_tanh", 1}, {"rnn_relu", 1}}) {
+    bool two = gates == 4;
+    std::vector<Tensor> params;
+    for (const std::vector<int64_t>& shape :
+         std::vector<std::vector<int64_t>>{{gates * 4, 3}, {gates * 4, 4}, {gates * 4}, {gates * 4}})
+      params.push_back((randn(shape, kDouble) * 0.5).set_requires_grad(true));
+    Tensor x = randn({5, 2, 3}, kDouble).set_requires_grad(true), h = randn({2, 4}, kDouble),
+           c = randn({2, 4}, kDouble);
+    auto of_layer = [&](const Tensor& x) {
+      std::vector<Tensor> states{h.unsqueeze(0), c.unsqueeze(0)};
+      CallArg state = two ? CallArg(ArrayRef<Tensor>(states)) : CallArg(states[0]);
+      return call(std::string("aten::") + name + ".input",
+                  {x, state, ArrayRef<Tensor>(params), true, 1, 0.0, true, false, false})[0];
+    };
+    auto of_cells = [&](const Tensor& x) {
+      std::vector<Tensor> outs, states{h, c};
+      for (int64_t t = 0; t < 5; ++t) {
+        CallArg state = two ? CallArg(ArrayRef<Tensor>(states)) : CallArg(states[0]);
+        std::vector<Tensor> made =
+            call(std::string("aten::") + name + "_cell", {x[t], state, params[0], params[1], params[2], params[3]});
+        std::copy(made.begin(), made.end(), states.begin());
+        outs.push_back(made[0]);
+      }
+      return stack(outs);
+    };
+    auto derivatives = [&](const auto& f) {
+      std::vector<Tensor> of = params;
+      of.push_back(x);
+      std::vector<Tensor> first = autograd::grad({f(x).sin().sum()}, of, {}, true, true);
+      Tensor penalty = zeros({}, kDouble);
+      for (const Tensor& g : first) penalty = penalty + g.square().sum();
+      std::vector<Tensor> second = autograd::grad({penalty}, of);
+      first.insert(first.end(), second.begin(), second.end());
+      return first;
+    };
+    std::vector<Tensor> expected = derivatives(of_cells), eager = derivatives(of_layer),
+                        outside = derivatives(compile(of_layer)), inside = compile([&](const Tensor&) {
+                                                                    std::vector<Tensor> all = derivatives(of_layer);
+                                                                    for (Tensor& t : all) t = t.detach();
+                                                                    return all;
+                                                                  })(x);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_TRUE(eager[i].allclose(expected[i], 1e-7, 1e-9)) << name << i;
+      EXPECT_TRUE(outside[i].allclose(expected[i], 1e-7, 1e-9)) << name << i;
+      EXPECT_TRUE(inside[i].allclose(expected[i], 1e-7, 1e-9)) << name << i;
+    }
+  }
+}
+
+TEST(Recurrent, LoopsRunOnceEachWay) {
+  LSTM layer(3, 4);
+  Tensor x = randn({6, 2, 3});
+  for (int k = 0; k < 2; ++k) {
+    profiler::profile p;
+    std::get<0>(layer(x)).sum().backward();
+    p.stop();
+    int64_t loops = 0;
+    for (const auto& row : p.key_averages().rows())
+      if (row.name.find("scan_loop") != std::string::npos) loops += row.calls;
+    EXPECT_EQ(loops, 2);
+  }
 }
 
 TEST(Recurrent, OneCompilationForAllAlignments) {

@@ -46,6 +46,8 @@ void ask_for_whole_accesses(Primitives& p, const PassContext& context);
 void ask_for_short_rows(Primitives& p, const PassContext& context);
 /// What is known of sizes put in; results without elements, and reductions of nothing or of one element, need no kernel's loops.
 void specialise(Primitives& p, const PassContext& context);
+/// What a loop's steps give beside the states and nobody reads is not computed.
+void drop_unread_results(Primitives& p, const PassContext& context);
 /// Control flow that nothing here runs: a loop becomes its steps, where it is known how many there are, and a branch both of its sides.
 void inline_bodies(Primitives& p, const PassContext& context);
 /// What is made of a library's convolutions keeps their order of dimensions in memory.

@@ -56,12 +56,16 @@ class ComputationNode final : public Node, public Pooled {
     if (std::find(given.begin(), given.end(), true) == given.end()) return out;
     const eager::Backward& backward = computation_.backward(needs_, given);
 
-    std::shared_ptr<Node> me = internals_->stands_for.lock();
-    if (!me) me = self.lock();
+    std::shared_ptr<Node> me = self.lock(), root = internals_->stands_for.lock();
     std::vector<InputTensor> operands;
     std::vector<Tensor> holders(inputs_.size() + results_.size());
     for (const Saved& s : inputs_) operands.push_back(s.input(me, name_, holders[operands.size()]));
-    for (const Saved& s : results_) operands.push_back(s.input(me, name_, holders[operands.size()]));
+    // A root has the results that others see: no traces.
+    for (const Saved& s : results_) {
+      size_t result = operands.size() - inputs_.size();
+      bool seen = root && result < root->internals().results.size();
+      operands.push_back(s.input(seen ? root : me, name_, holders[operands.size()]));
+    }
     for (size_t i = 0; i < given.size(); ++i)
       if (given[i]) operands.push_back(InputTensor::of(grads[i]));
 
@@ -132,6 +136,11 @@ std::vector<bool> backward_reads(const eager::Computation& computation, const st
 }
 
 }  // namespace
+
+const eager::Computation& form_of(const eager::RowComputation& row, std::span<const InputTensor> inputs) {
+  bool gradients = GradMode::is_enabled() && std::any_of(inputs.begin(), inputs.end(), wants_gradient);
+  return gradients ? row.with_gradients(inputs) : row;
+}
 
 void attach(const eager::Computation& computation, const std::string& name, std::span<const InputTensor> inputs,
             eager::Results& results) {

@@ -27,6 +27,8 @@ bool takes_part(const Tensor& t);
 /// Of which of n results there is a gradient.
 std::vector<bool> given_of(const variable_list& grads, size_t n);
 
+/// What a call runs: where its results get gradients, the form that is made for that.
+const eager::Computation& form_of(const eager::RowComputation& row, std::span<const eager::InputTensor> inputs);
 /// After a call that ran: gives the results a node if an input requires a gradient.
 void attach(const eager::Computation& computation, const std::string& name, std::span<const eager::InputTensor> inputs,
             eager::Results& results);

@@ -207,7 +207,8 @@ class RowNode final : public Node, public Pooled {
       if (needs_[i] && read(t)) set_history(t, next_edges_[i].function, next_edges_[i].input_nr);
       ++next;
     });
-    std::shared_ptr<Node> me = self.lock();
+    std::shared_ptr<Node> me = internals_->stands_for.lock();
+    if (!me) me = self.lock();
     for (uint32_t r = 0; me && r < results.size(); ++r)
       if (results[r] && differentiable(results[r]->scalar_type()) && read(*results[r])) set_history(*results[r], me, r);
   }

@@ -1,0 +1,59 @@
+#include "tensor/traced.h"
+
+#include <algorithm>
+
+#include "ops/bodies.h"
+#include "ops/builder.h"
+#include "transforms/tangent.h"
+
+namespace brasa::eager {
+namespace {
+
+// Those of compositions that have derivatives of their own are no part of these: such a row gives what its derivative reads.
+bool is_loop(const ir::Node& n) {
+  static const ops::Row& loop = ops::at("prim::scan_loop");
+  return n.op == &loop;
+}
+
+}  // namespace
+
+bool has_loops(const ir::Graph& graph) {
+  const auto& nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const ir::Node* n) { return is_loop(*n); });
+}
+
+bool may_be_traced(const ops::Row& row) {
+  const ir::Schema& schema = row.schema;
+  return row.compose && !row.is_primitive() && !differentiated_whole(row) &&
+         std::none_of(schema.params.begin(), schema.params.end(), [](const ir::Param& p) { return p.mutated; });
+}
+
+std::vector<ir::Value> Traced::build(std::span<const ir::Value> inputs) const {
+  ir::Graph side;
+  std::vector<bool> present;
+  {
+    ops::Builder builder(side, ops::Builder::current().facts(), differentiated_whole);
+    std::vector<ir::Value> values;
+    for (ir::Value v : inputs) values.push_back(side.add_input(ir::type_of(v)));
+    std::vector<ir::Value> results = functional_.build(values);
+    std::vector<ir::Output> checks = std::exchange(side.outputs(), {});
+    for (ir::Value v : results) {
+      present.push_back(static_cast<bool>(v));
+      if (v) side.add_output(v);
+    }
+    for (ir::Node* n : ir::live_nodes(side)) {
+      if (!is_loop(*n)) continue;
+      for (uint32_t r = 0; r < n->types.size(); ++r)
+        if (transforms::has_tangent(n->out(r))) side.add_output(n->out(r));
+    }
+    for (ir::Output& o : checks) side.add_check(o.value, std::move(o.check));
+  }
+  own_results_.store(present.size(), std::memory_order_relaxed);
+  std::vector<ir::Value> made = ops::inlined(side, inputs), out;
+  size_t next = 0;
+  for (bool p : present) out.push_back(p ? made[next++] : ir::Value{});
+  out.insert(out.end(), made.begin() + static_cast<std::ptrdiff_t>(next), made.end());
+  return out;
+}
+
+}  // namespace brasa::eager

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "tensor/computation.h"
+
+// Loops of eager calls run once: their derivatives read what they gave.
+namespace brasa::eager {
+
+/// As `functional`, of which what its loops give follows the results: of each state a trace, and what else the steps make.
+class Traced final : public Computation {
+ public:
+  explicit Traced(const Computation& functional)
+      : Computation(functional.name(), functional.inputs(), functional.one_shape()), functional_(functional) {}
+  std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
+  std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override {
+    return functional_.orders_of_results(inputs);
+  }
+  /// How many results are the functional's, which is known once it was built.
+  size_t own_results() const { return own_results_.load(std::memory_order_relaxed); }
+
+ private:
+  const Computation& functional_;
+  mutable std::atomic<size_t> own_results_{0};
+};
+
+/// Whether calls of a row may be traced.
+bool may_be_traced(const ops::Row& row);
+/// Whether a graph runs loops.
+bool has_loops(const ir::Graph& graph);
+
+}  // namespace brasa::eager
