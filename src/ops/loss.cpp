@@ -146,8 +146,10 @@ void add_binary(Table& t) {
         floating_only("binary_cross_entropy", p);
         if (rank_of(p) != rank_of(y)) y = without_ones_as(p, y);
         check_binary("binary_cross_entropy", p, y);
-        for (const auto& [what, v] : {std::pair("input", p), std::pair("target", y)})
-          check_values(logical_and(ge(v, 0), le(v, 1)), str("all elements of ", what, " should be between 0 and 1"));
+        for (const auto& [what, v] : {std::pair("input", p), std::pair("target", y)}) {
+          Value low = ge(v, 0), high = le(v, 1);
+          check_values(logical_and(low, high), str("all elements of ", what, " should be between 0 and 1"));
+        }
         Value loss = (y - 1) * at_least(log1p(-p), -100) - y * at_least(log(p), -100);
         return reduced(w ? weighted("binary_cross_entropy", loss, w) : loss, reduction);
       })

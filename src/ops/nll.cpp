@@ -66,8 +66,9 @@ std::vector<int64_t> all_dims(Value x) { return reduced_dims(std::nullopt, rank_
 
 void check_classes(Value x, Value target, Value valid, Expr ignore) {
   Expr classes = size_of(x, class_dim(x));
-  Value inside = logical_and(ge(target, 0), lt(target, size_tensor(classes, shape_of(target))));
-  check_values(logical_or(logical_not(valid), inside),
+  Value limit = size_tensor(classes, shape_of(target)), low = ge(target, 0), high = lt(target, limit);
+  Value inside = logical_and(low, high), ignored = logical_not(valid);
+  check_values(logical_or(ignored, inside),
                str("Target is out of bounds: expected class indices in [0, ", classes, ") or ignore_index ", ignore));
 }
 
