@@ -32,7 +32,7 @@ test-emu: setup
 	@$(MAKE) --no-print-directory all
 	@ctest --test-dir $(BUILD) -C emu -L emu -j$$(nproc) --output-on-failure --no-tests=error
 
-# Mutated files and texts for each reader, and random programs, each for so many SECONDS from this SEED.
+# Mutated files and texts for each reader, side by side, and random programs, each for so many SECONDS from this SEED.
 fuzz: setup
 	@$(MAKE) --no-print-directory configure
 	@cmake --build $(BUILD) --target test_fuzz brasa_codegen

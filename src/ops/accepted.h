@@ -23,4 +23,10 @@ inline void check_long_index(const char* op, Value index) {
   BRASA_CHECK(dtype_of(index) == DType::Int64, op, ": Expected a long tensor for index, but got ", type_of(index));
 }
 
+/// brasa::Error for an index that is neither int64 nor int32.
+inline void check_integer_index(const char* op, Value index) {
+  BRASA_CHECK(dtype_of(index) == DType::Int64 || dtype_of(index) == DType::Int32, op,
+              ": Expected an index of one of the following scalar types: Long, Int; but got ", type_of(index));
+}
+
 }  // namespace brasa::ops

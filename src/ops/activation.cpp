@@ -162,7 +162,8 @@ void add_shrinks(Table& t) {
   t.op("aten::hardswish(Tensor self) -> Tensor")
       .doc("x * min(max(x + 3, 0), 6) / 6.")
       .composed_in_opmath([](Value x) {
-        return where(le(floating_only("hardswish", x), -3), zero(x), where(ge(x, 3), x, x * ((x + 3) / 6)));
+        // A product with 0 where x <= -3: that of -inf is no number.
+        return where(le(floating_only("hardswish", x), -3), x * 0, where(ge(x, 3), x, x * ((x + 3) / 6)));
       })
       .samples({{floats(3, 5).in(-4, 4)}});
 }
@@ -199,18 +200,18 @@ void add_smooth(Table& t) {
   t.op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
       .doc("scale * x where positive, else scale * alpha * (exp(input_scale * x) - 1).")
       .composed_in_opmath([](Value x, Number alpha, Number scale, Number input_scale) {
-        return elu(only_floating("elu", x), alpha, scale, input_scale);
+        return elu(floating_only("elu", x), alpha, scale, input_scale);
       })
       .samples({{floats(3, 5)}, {floats(4), 0.5, 2.0, 1.5}, {floats(2).in(90, 200)}});
   t.op("aten::selu(Tensor self) -> Tensor")
       .doc("The self-normalising elu of Klambauer et al. 2017.")
-      .composed_in_opmath([](Value x) { return elu(only_floating("selu", x), kSeluAlpha, kSeluScale, 1); })
+      .composed_in_opmath([](Value x) { return elu(floating_only("selu", x), kSeluAlpha, kSeluScale, 1); })
       .samples({{floats(3, 5)}});
   t.op("aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor")
       .doc("x where positive, else alpha * (exp(x / alpha) - 1).")
       .composed_in_opmath([](Value x, Number alpha) {
         BRASA_CHECK(!alpha.is(0), "ZeroDivisionError: alpha cannot be 0 for CELU");
-        return elu(only_floating("celu", x), alpha, 1, 1 / alpha);
+        return elu(floating_only("celu", x), alpha, 1, 1 / alpha);
       })
       .precondition([](Value, const Number& alpha) {
         BRASA_CHECK(!alpha.is(0), "ZeroDivisionError: alpha cannot be 0 for CELU");
@@ -220,7 +221,7 @@ void add_smooth(Table& t) {
       .doc("log(1 + exp(beta * x)) / beta, and x where beta * x > threshold.")
       .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath([](Value x, Number beta, Number threshold) {
-        return softplus(only_floating("softplus", x), beta, threshold);
+        return softplus(floating_only("softplus", x), beta, threshold);
       })
       .samples({{floats(3, 5)}, {floats(4), 2, 1}, {floats(2).in(90, 200)}});
   t.op("aten::mish(Tensor self) -> Tensor")

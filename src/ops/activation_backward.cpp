@@ -1,6 +1,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/accepted.h"
 #include "ops/algebra.h"
 #include "ops/complex.h"
 #include "ops/rows.h"
@@ -27,12 +28,17 @@ void add_rectified(Table& t) {
       .doc("The derivative of hardtanh.")
       .composed([](Value ct, Value x, Number low, Number high) {
         auto [g, y] = promoted(ct, x);
-        return where(logical_or(le(y, low), ge(y, high)), zero(g), g);
+        return where(logical_or(le(real_only("hardtanh_backward", y), low), ge(y, high)), zero(g), g);
       })
+      .fits("min_val")
+      .fits("max_val")
       .samples({{floats(3, 5), floats(3, 5), -1, 1}});
   t.op("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor")
       .doc("The derivative of leaky_relu.")
-      .composed_in_opmath([](Value ct, Value x, Number slope, bool) { return where(gt(x, 0), ct, ct * slope); })
+      .composed_in_opmath([](Value ct, Value x, Number slope, bool) {
+        real_only("leaky_relu_backward", ct);
+        return where(gt(real_only("leaky_relu_backward", x), 0), ct, ct * slope);
+      })
       .samples({{floats(3, 5), floats(3, 5), 0.1, false}});
   t.op("aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor")
       .doc("The derivative of rrelu; noise holds the slopes that training drew.")
@@ -161,7 +167,8 @@ void add_smooth(Table& t) {
   t.op("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
       .doc("The derivative of logit.")
       .composed_in_opmath([](Value ct, Value x, std::optional<Number> eps) {
-        Value outside = logical_or(lt(x, eps.value_or(0)), gt(x, 1 - eps.value_or(0)));
+        real_only("logit_backward", ct);
+        Value outside = logical_or(lt(real_only("logit_backward", x), eps.value_or(0)), gt(x, 1 - eps.value_or(0)));
         return where(outside, constant_like(ct, eps ? 0 : std::nan("")), ct / (x * (1 - x)));
       })
       .samples({{floats(3, 5), floats(3, 5).in(0.1, 0.9)}, {floats(5), floats(5).in(0.1, 0.9), 0.05}});

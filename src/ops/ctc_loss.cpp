@@ -83,7 +83,8 @@ Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_length
   Value index = prim::broadcast(c.labels, {c.steps, batch, c.width}, {1, 2});
   c.emitted = gather_along(narrow(c.log_probs, 0, 0, c.steps), 2, index);
   Value two_before = narrow(pad_dim(c.labels, 1, 2, 0, Number(blank)), 1, 0, c.width);
-  c.skips = logical_and(ne(c.labels, Number(blank)), ne(c.labels, two_before));
+  // Of blanks every second one is equal, too; a label may be the blank itself.
+  c.skips = ne(c.labels, two_before);
   return c;
 }
 

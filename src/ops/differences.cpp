@@ -106,9 +106,8 @@ std::vector<Value> gradients(Value x, const std::vector<Axis>& axes, int64_t edg
 }
 
 void check_count(size_t spacing, size_t dims) {
-  BRASA_CHECK(spacing == dims || spacing == 1,
-              "torch.gradient expected spacing to be unspecified, a scalar, or a list of ", dims, " items, but got ",
-              spacing);
+  BRASA_CHECK(spacing == dims, "torch.gradient expected spacing to be unspecified, a scalar, or a list of ", dims,
+              " items, but got ", spacing);
 }
 
 std::vector<Value> evenly_spaced(Value x, const std::vector<Number>& spacing,
@@ -116,7 +115,7 @@ std::vector<Value> evenly_spaced(Value x, const std::vector<Number>& spacing,
   Dims dims = gradient_dims(x, dim);
   check_count(spacing.size(), dims.size());
   std::vector<Axis> axes;
-  for (size_t i = 0; i < dims.size(); ++i) axes.push_back({dims[i], spacing[spacing.size() == 1 ? 0 : i], {}});
+  for (size_t i = 0; i < dims.size(); ++i) axes.push_back({dims[i], spacing[i], {}});
   return gradients(x, axes, edge);
 }
 
@@ -155,19 +154,21 @@ void add_gradient(Table& t) {
   t.op("aten::gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]")
       .doc(doc)
       .composed_in_opmath([](Value x, std::optional<Number> spacing, OptDim dim, int64_t edge) {
-        return evenly_spaced(x, {spacing.value_or(Number(1.0))}, one(dim), edge);
+        size_t count = dim ? 1 : static_cast<size_t>(rank_of(x));
+        return evenly_spaced(x, std::vector(count, spacing.value_or(Number(1.0))), one(dim), edge);
       })
       .samples({{floats(5)}, {floats(4, 5), 2.0, 1, 2}, {ints(4)}});
   t.op("aten::gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
       .composed_in_opmath([](Value x, Number spacing, std::vector<int64_t> dim, int64_t edge) {
-        return evenly_spaced(x, {spacing}, dim, edge);
+        return evenly_spaced(x, std::vector(dim.size(), spacing), dim, edge);
       })
       .samples({{floats(4, 5), 2.0, list({0, 1})}});
   t.op("aten::gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]")
       .doc(doc)
-      .composed_in_opmath(
-          [](Value x, std::vector<int64_t> dim, int64_t edge) { return evenly_spaced(x, {1}, dim, edge); })
+      .composed_in_opmath([](Value x, std::vector<int64_t> dim, int64_t edge) {
+        return evenly_spaced(x, std::vector(dim.size(), Number(1)), dim, edge);
+      })
       .samples({{floats(4, 5), list({1})}});
   t.op("aten::gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int edge_order=1) -> Tensor[]")
       .doc(doc)
@@ -255,6 +256,8 @@ Value cumulative_x(Value y, Value x, int64_t dim) {
 Value cumulative_dx(Value y, Number dx, int64_t dim) {
   dim = sampled_dim("cumulative_trapezoid", y, dim);
   check_no_bool("cumulative_trapezoid", y);
+  BRASA_CHECK(!is_complex(dx.dtype()) && dx.dtype() != DType::Bool,
+              "cumulative_trapezoid: Currently, we only support dx as a real number.");
   return call("aten::cumsum", {pairs(y, dim) * (dx / Number(2.0)), dim});
 }
 

@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ops/accepted.h"
 #include "ops/positions.h"
 #include "ops/rows.h"
 #include "support/error.h"
@@ -146,8 +147,11 @@ Value scale_gradient(Value g, Value weight, Value indices, Value bag, Expr paddi
   return unused_as_zero(not_padding(indices, padding), each);
 }
 
+constexpr const char* kBackward = "embedding_bag_backward";
+
 // The bag of each index, where the forward pass did not give it.
 Value known_bag(Value indices, Value offsets, Value offset2bag, Expr bags) {
+  check_integer_index(kBackward, offset2bag);
   if (same_size(size_of(offset2bag, 0), size_of(indices, 0))) return with_sizes(offset2bag, shape_of(indices));
   Value starts = narrow(convert(offsets, DType::Int64), 0, 0, ir::min(bags, size_of(offsets, 0)));
   return segment_of(starts, size_of(indices, 0));
@@ -163,11 +167,15 @@ Expr wrapped_padding(std::optional<Expr> padding, Value weight) {
 }
 
 // Rows of gradients take indices that no forward pass has looked at.
-Value checked_rows(Value indices, Expr rows) { return checked_forward_index(indices, rows, "embedding_bag_backward"); }
+Value checked_rows(Value indices, Expr rows) {
+  check_integer_index(kBackward, indices);
+  return checked_forward_index(indices, rows, kBackward);
+}
 
 Value checked_weight_gradient(Value g, Value indices, Value bag, Value sizes, Value greatest, Expr rows,
                               bool by_frequency, int64_t mode, Value scale, Expr padding) {
-  check_rank("embedding_bag_backward", "grad", g, 2);
+  check_rank(kBackward, "grad", g, 2);
+  for (Value v : {sizes, greatest}) check_integer_index(kBackward, v);
   if (scale) check_same_shape("embedding_bag_backward: per_sample_weights", scale, indices);
   return weight_gradient(g, checked_rows(indices, rows), mode == kMax ? bag : checked_rows(bag, size_of(g, 0)), sizes,
                          mode == kMax ? checked_rows(greatest, rows) : greatest, rows, by_frequency, mode, scale,

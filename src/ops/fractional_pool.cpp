@@ -73,8 +73,12 @@ std::vector<Value> fractional_vjp(const Saved& s) {
   return {put_back<n>(s.ct(), s.in(0), s.out(1))};
 }
 template <int n>
-Value fractional_backward(Value g, Value x, Shape, Shape, Value indices) {
+Value fractional_backward(Value g, Value x, Shape, Shape size, Value indices) {
   check_same_shape("fractional_max_pool_backward", g, indices);
+  size = repeated(size, n, "output_size");
+  for (int64_t d = 0; d < n; ++d)
+    BRASA_CHECK(same_size(size_of(g, rank_of(g) - n + d), size[d]), "fractional_max_pool", n,
+                "d_backward: expected grad_output of the sizes ", size, ", got ", type_of(g));
   return put_back<n>(g, x, indices);
 }
 

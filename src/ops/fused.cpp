@@ -93,12 +93,8 @@ Value chunk_cat(std::vector<Value> tensors, int64_t dim, int64_t chunks) {
 Value flatten_dense_tensors(std::vector<Value> tensors) {
   BRASA_CHECK(!tensors.empty(), "flatten_dense_tensors: expected a non-empty list of tensors");
   std::vector<Value> parts;
-  for (Value x : tensors) {
-    BRASA_CHECK(dtype_of(x) == dtype_of(tensors[0]), "flatten_dense_tensors: expected tensors of one dtype, got ",
-                type_of(tensors[0]), " and ", type_of(x));
-    parts.push_back(flattened(x));
-  }
-  return prim::concat(parts, 0);
+  for (Value x : tensors) parts.push_back(flattened(x));
+  return call("aten::cat", {parts, 0});
 }
 
 std::vector<Value> unflatten_dense_tensors(Value flat, std::vector<Value> tensors) {

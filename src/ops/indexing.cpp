@@ -34,7 +34,10 @@ Value index_select(Value x, int64_t dim, Value index) {
 
 Value index_select_backward(Value g, Shape sizes, int64_t dim, Value index) {
   check_index("index_select_backward", index);
-  if (sizes.empty()) return prim::reshape(sum(g, all_dims(g)), {});
+  if (sizes.empty()) {
+    BRASA_CHECK(rank_of(g) <= 1, "index_select_backward(): expected grad of at most one dimension, got ", type_of(g));
+    return prim::reshape(sum(g, all_dims(g)), {});
+  }
   dim = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
   BRASA_CHECK(rank_of(index) <= 1, "index_select_backward(): expected a vector of indices, got ", type_of(index));
   Value i = checked_forward_index(at_least_1d(index), sizes[dim], "index_select_backward()");
@@ -116,6 +119,7 @@ Value embedding(Value weight, Value indices, Expr, bool, bool) {
 }
 
 Value embedding_dense_backward(Value g, Value indices, Expr rows, Expr padding, bool scale_by_frequency) {
+  check_integer_index("embedding_dense_backward", indices);
   Value i = checked_forward_index(indices, rows, "embedding_dense_backward");
   auto n = rank_of(i);
   Shape shape = shape_of(i);

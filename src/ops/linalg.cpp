@@ -100,6 +100,12 @@ Value householder_product(Value a, Value tau) {
       rank_of(a) >= 2 && !is_less(rows_of(a), columns_of(a)),
       "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1], got ",
       type_of(a));
+  Shape batch(shape_of(a).begin(), shape_of(a).end() - 2);
+  BRASA_CHECK(rank_of(tau) == rank_of(a) - 1, "torch.linalg.householder_product: expected tau of the batch ", batch,
+              ", got ", type_of(tau));
+  for (size_t d = 0; d < batch.size(); ++d)
+    BRASA_CHECK(same_size(batch[d], size_of(tau, static_cast<int64_t>(d))),
+                "torch.linalg.householder_product: expected tau of the batch ", batch, ", got ", type_of(tau));
   return reflected("torch.linalg.householder_product", a, tau, identity_like(a), false);
 }
 
@@ -157,9 +163,9 @@ void add_linalg(Table& t) {
       })
       .samples(kMatrices);
   t.op("aten::_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")
-      .doc("As linalg_lu_factor_ex.")
+      .doc("As linalg_lu_factor_ex; check_errors has no effect.")
       .autocast(Autocast::Float32, Autocast::None)
-      .composed(lu_factor)
+      .composed([](Value x, bool pivot, bool) { return lu_factor(x, pivot, false); })
       .samples(kMatrices);
   t.op("aten::lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)")
       .doc("The matrices with A = P L U.")

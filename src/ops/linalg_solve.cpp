@@ -13,6 +13,8 @@ void check_no_failure(Value info, const std::string& message) { check_values(eq(
 // x with A x = b, or Aᵀ x = b (not conjugated), or the same from the right, for A = P L U.
 Value lu_solve(Value lu, Value pivots, Value b, bool left, bool transposed) {
   if (!left) return mt(lu_solve(lu, pivots, mt(b), true, !transposed));
+  BRASA_CHECK(rank_of(lu) >= 2, "lu_solve: expected a matrix of factors, got ", type_of(lu));
+  check_shape("lu_solve", "pivots", pivots, Shape(shape_of(lu).begin(), shape_of(lu).end() - 1));
   Value p = permutation_matrix(prim::lu_permutation(pivots, rows_of(lu)), dtype_of(lu));
   if (transposed)
     return mm(p, solve_triangle(lu, solve_triangle(lu, b, {.upper = true, .transposed = true}),

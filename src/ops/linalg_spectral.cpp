@@ -54,6 +54,7 @@ double epsilon(DType t) { return t == DType::Float64 ? 0x1p-52 : 0x1p-23; }
 Value cutoff(Value a, Value s, Value atol, Value rtol) {
   Value most = greatest(s, true);
   auto column = [&](Value v) {
+    BRASA_CHECK(!is_complex(dtype_of(v)), "expected a tolerance of real numbers, got ", type_of(v));
     v = convert(v, dtype_of(s));
     return rank_of(v) == 0 ? v : unsqueeze(v, rank_of(v));
   };
@@ -67,6 +68,8 @@ Value cutoff(Value a, Value s, Value atol, Value rtol) {
 Value tensor_of(const std::optional<Number>& v) { return v ? scalar(*v, DType::Float64) : Value{}; }
 
 Value pinv(Value a, Value atol, Value rtol, bool hermitian) {
+  BRASA_CHECK(is_floating(dtype_of(a)) || is_complex(dtype_of(a)),
+              "linalg.pinv: expected a tensor of floating or complex numbers, got ", type_of(a));
   if (is_empty(a)) return mh(a);
   auto inverted = [](Value s, Value size, Value tolerance) {
     Value kept = gt(size, tolerance);

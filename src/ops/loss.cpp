@@ -9,10 +9,17 @@ namespace {
 
 enum Reduction : int64_t { kNone, kMean, kSum };
 
+// Bools are refused, as by the operator.
+Value difference(Value x, Value y) { return call("aten::sub.Tensor", {x, y}); }
+
 Value reduced(Value loss, int64_t reduction) {
   BRASA_CHECK(reduction >= kNone && reduction <= kSum, reduction, " is not a valid value for reduction");
   if (reduction == kNone) return loss;
   std::vector<int64_t> all = reduced_dims(std::nullopt, rank_of(loss));
+  BRASA_CHECK(
+      reduction != kMean || !is_integral(dtype_of(loss), true),
+      "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
+      name(dtype_of(loss)));
   return reduction == kMean ? mean(loss, all) : sum(loss, all);
 }
 
@@ -38,7 +45,7 @@ void add_regression(Table& t) {
       .doc("|self - target|, reduced.")
       .autocast(Autocast::Float32)
       .packed({{floats(8, 8), floats(8, 8)}})
-      .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(abs(x - y), reduction); })
+      .composed_in_opmath([](Value x, Value y, int64_t reduction) { return reduced(abs(difference(x, y)), reduction); })
       .samples({{floats(3, 5), floats(3, 5)}, {floats(4), floats(4), 2}});
   t.op("aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")
       .out(Out::Cast)
@@ -124,6 +131,13 @@ void check_binary(const char* op, Value x, Value y) {
   check_same_shape(op, x, y);
 }
 
+// The weight may be narrower than what it weights, and not wider.
+Value weighted(const char* op, Value loss, Value weight) {
+  Value out = loss * weight;
+  check_same_shape(op, loss, out);
+  return out;
+}
+
 void add_binary(Table& t) {
   t.op("aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
       .doc("-(y max(log p, -100) + (1 - y) max(log(1 - p), -100)), weighted and reduced.")
@@ -132,10 +146,12 @@ void add_binary(Table& t) {
         floating_only("binary_cross_entropy", p);
         if (rank_of(p) != rank_of(y)) y = without_ones_as(p, y);
         check_binary("binary_cross_entropy", p, y);
-        Value ok = logical_and(ge(p, 0), le(p, 1));
-        check_values(ok, "all elements of input should be between 0 and 1");
+        for (const auto& [what, v] : {std::pair("input", p), std::pair("target", y)}) {
+          Value low = ge(v, 0), high = le(v, 1);
+          check_values(logical_and(low, high), str("all elements of ", what, " should be between 0 and 1"));
+        }
         Value loss = (y - 1) * at_least(log1p(-p), -100) - y * at_least(log(p), -100);
-        return reduced(w ? loss * w : loss, reduction);
+        return reduced(w ? weighted("binary_cross_entropy", loss, w) : loss, reduction);
       })
       .vjp(own_derivative([](const Saved& s) {
         Value p = s.in(0), y = s.in(1), w = s.in(2);
@@ -156,7 +172,7 @@ void add_binary(Table& t) {
       .doc("The derivative of binary_cross_entropy.")
       .composed_in_opmath([](Value ct, Value p, Value y, Value w, int64_t reduction) {
         Value g = spread(ct, p, reduction) * (p - y) / at_least((1 - p) * p, 1e-12);
-        return w ? g * w : g;
+        return w ? weighted("binary_cross_entropy_backward", g, w) : g;
       })
       .one_dtype({"grad_output", "self", "target"})
       .samples({{floats(), floats(3, 5).in(0.1, 0.9), floats(3, 5).in(0, 1)}});
@@ -203,13 +219,18 @@ void add_margins(Table& t) {
   t.op("aten::soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
       .doc("log(1 + exp(-y x)), reduced.")
       .autocast(Autocast::Float32)
-      .composed_in_opmath(
-          [](Value x, Value y, int64_t reduction) { return reduced(-call("aten::log_sigmoid", {y * x}), reduction); })
+      .composed_in_opmath([](Value x, Value y, int64_t reduction) {
+        Value z = y * x;
+        check_same_shape("soft_margin_loss", x, z);
+        return reduced(-call("aten::log_sigmoid", {z}), reduction);
+      })
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor")
       .doc("x where y = 1, max(0, margin - x) where y = -1, reduced.")
       .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, Number margin, int64_t reduction) {
+        BRASA_CHECK(dtype_of(x) != DType::Bool,
+                    "hinge_embedding_loss: Subtraction, the `-` operator, with a bool tensor is not supported");
         Value far = where(eq(y, 1), zeros_like(x), relu(margin - x)), near = where(eq(y, -1), zeros_like(x), x);
         return reduced(far + near, reduction);
       })
@@ -218,7 +239,7 @@ void add_margins(Table& t) {
       .doc("max(0, margin - y (x1 - x2)), reduced.")
       .autocast(Autocast::Float32)
       .composed_in_opmath([](Value a, Value b, Value y, Number margin, int64_t reduction) {
-        return reduced(relu(-y * (a - b) + margin), reduction);
+        return reduced(relu(-y * difference(a, b) + margin), reduction);
       })
       .samples({{floats(5), floats(5), floats(5), 0.5}});
   t.op("aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
@@ -243,7 +264,7 @@ void add_margins(Table& t) {
       .doc("The p-norm of x1 - x2 + eps along the last dimension.")
       .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath([](Value a, Value b, Number p, Number eps, bool keep) {
-        Value d = a - b + eps;
+        Value d = difference(a, b) + eps;
         return call("aten::norm.ScalarOpt_dim", {d, p.arg(), int_arg({-1}), keep});
       })
       .special("p", kNormOrders)

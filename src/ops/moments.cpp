@@ -71,6 +71,7 @@ void add_overloads(Table& t, const char* name, const char* what) {
       .composed([](Value x, bool unbiased) { return moment<root>(x, std::nullopt, correction_of(unbiased), false); })
       .samples({{floats(3, 5)}, {floats(4), false}});
   t.op(str("aten::", name, ".dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor"))
+      .out(Out::Cast)
       .doc(str(what, " along dim."))
       .composed([](Value x, Dims dim, bool unbiased, bool keep) {
         return moment<root>(x, dim, correction_of(unbiased), keep);

@@ -1,6 +1,7 @@
 #include "ops/accepted.h"
 #include "ops/algebra.h"
 #include "ops/rows.h"
+#include "ops/shapes.h"
 #include "support/error.h"
 
 // Negative log likelihood and cross entropy. Classes lie along dimension 1, or 0 of a single row of scores.
@@ -23,8 +24,9 @@ Value checked_target(Value x, Value target, Value weight) {
   BRASA_CHECK(!weight || dtype_of(weight) == dtype_of(x), "nll_loss: expected weight of scalar type ",
               name(dtype_of(x)), " but found ", weight ? name(dtype_of(weight)) : "");
   BRASA_CHECK(rank_of(x) >= 1, "nll_loss: expected input of at least 1 dimension, got ", type_of(x));
-  BRASA_CHECK(dtype_of(target) == DType::Int64 || dtype_of(target) == DType::UInt8,
-              "expected scalar type Long but found ", name(dtype_of(target)), ": class targets are int64 or uint8");
+  BRASA_CHECK(dtype_of(target) == DType::Int64 || (dtype_of(target) == DType::UInt8 && rank_of(x) <= 2),
+              "expected scalar type Long but found ", name(dtype_of(target)),
+              ": class targets are int64 or uint8 (that of an image: int64)");
   if (rank_of(x) == 1 && rank_of(target) == 1) {
     BRASA_CHECK(same_size(size_of(target, 0), 1),
                 "For 1D input, 1D target must have size 1, but got target size: ", size_of(target, 0));
@@ -62,6 +64,14 @@ Value is_target(Value x, Value target, Expr ignore) {
 
 std::vector<int64_t> all_dims(Value x) { return reduced_dims(std::nullopt, rank_of(x)); }
 
+void check_classes(Value x, Value target, Value valid, Expr ignore) {
+  Expr classes = size_of(x, class_dim(x));
+  Value limit = size_tensor(classes, shape_of(target)), low = ge(target, 0), high = lt(target, limit);
+  Value inside = logical_and(low, high), ignored = logical_not(valid);
+  check_values(logical_or(ignored, inside),
+               str("Target is out of bounds: expected class indices in [0, ", classes, ") or ignore_index ", ignore));
+}
+
 // The class index, 0 for ignored targets, and the weight of each target, 0 for ignored ones.
 struct Targets {
   Value index, valid, weight;
@@ -70,12 +80,8 @@ Targets read_targets(Value x, Value target, Value weight, Expr ignore) {
   Value t = convert(target, DType::Int64);
   Targets out;
   out.valid = ne(t, full(Number(Arg(ignore)), shape_of(t), DType::Int64));
-  Expr classes = size_of(x, class_dim(x));
+  check_classes(x, t, out.valid, ignore);
   Value safe = where(out.valid, t, zeros_like(t));
-  Value limit = full(Number(Arg(classes)), shape_of(t), DType::Int64);
-  Value inside = logical_or(logical_not(out.valid), logical_and(ge(safe, 0), lt(safe, limit)));
-  check_values(inside,
-               str("Target is out of bounds: expected class indices in [0, ", classes, ") or ignore_index ", ignore));
   out.index = safe;
   Value one = full(1, shape_of(t), dtype_of(x));
   out.weight =
@@ -171,6 +177,8 @@ void add_forms(Table& t) {
           target = checked_target(x, target, w);
           BRASA_CHECK(same_size(type_of(total).numel(), 1),
                       "nll_loss_backward: expected total_weight of one element, got ", type_of(total));
+          Value t = convert(target, DType::Int64);
+          check_classes(x, t, ne(t, size_tensor(ignore, shape_of(t))), ignore);
           return nll_pullback(ct, x, target, w, reduction, ignore, total);
         })
         .one_dtype({"grad_output", "self", "weight", "total_weight"})
@@ -214,6 +222,8 @@ void add_nll(Table& t) {
       .backward_node("NllLossBackward0")
       .packed({{floats(8, 8), ints(8)}})
       .composed_in_opmath([](Value x, Value target, Value w, int64_t reduction, Expr ignore, Number smoothing) {
+        BRASA_CHECK(reduction >= kNone && reduction <= kSum,
+                    "Invalid reduction type encountered in cross_entropy: ", reduction);
         BRASA_CHECK(rank_of(x) >= 1, "cross_entropy_loss: expected input of at least 1 dimension, got ", type_of(x));
         bool probabilities = rank_of(x) == rank_of(target);
         if (probabilities) return with_probabilities(x, target, w, reduction, smoothing);
@@ -224,6 +234,7 @@ void add_nll(Table& t) {
       .precondition([](Value, Value, Value, int64_t, Expr, double smoothing) {
         BRASA_CHECK(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
       })
+      .one_dtype({"self", "weight"})
       .samples({{floats(3, 2), ints(3)},
                 {floats(3, 2, 4), ints(3, 4), floats(2), 2, 0, 0.1},
                 {floats(3, 5), floats(3, 5).in(0, 1), ir::Arg(), 1, -100, 0.2},

@@ -14,10 +14,10 @@ Value rows_in_all(Value lengths) { return sum(convert(lengths, kInt), all_dims(l
 std::array<Value, 2> pack(Value input, Value lengths, bool batch_first, Expr rows) {
   constexpr const char* op = "_pack_padded_sequence";
   BRASA_CHECK(rank_of(input) >= 2, op, ": expected input of at least 2 dimensions, got ", type_of(input));
-  BRASA_CHECK(rank_of(lengths) == 1 && is_integral(dtype_of(lengths)) &&
-                  same_size(size_of(lengths, 0), size_of(input, batch_first ? 0 : 1)),
-              op, ": Expected `len(lengths)` to be equal to batch_size, got ", type_of(lengths), " for ",
-              type_of(input));
+  BRASA_CHECK(rank_of(lengths) == 1 && dtype_of(lengths) == kInt, op,
+              ": 'lengths' argument should be a 1D int64 tensor, but got ", type_of(lengths));
+  BRASA_CHECK(same_size(size_of(lengths, 0), size_of(input, batch_first ? 0 : 1)), op,
+              ": Expected `len(lengths)` to be equal to batch_size, got ", type_of(lengths), " for ", type_of(input));
   Value x = batch_first ? transpose(input, 0, 1) : input;
   Expr steps = size_of(x, 0), batch = size_of(x, 1);
   Shape grid = {steps, batch};
@@ -52,6 +52,8 @@ Value widest(Value data, Value sizes, bool, const Number&, int64_t) {
 std::array<Value, 2> pad(Value data, Value sizes, bool batch_first, const Number& padding, int64_t total, Expr batch) {
   constexpr const char* op = "_pad_packed_sequence";
   check_packed(op, data, sizes);
+  BRASA_CHECK(is_complex(dtype_of(data)) || !is_complex(padding.dtype()), op, ": expected a padding value that ",
+              name(dtype_of(data)), " holds, got a complex number");
   Expr steps = size_of(sizes, 0);
   Shape grid = {steps, batch};
   Value size = convert(sizes, kInt), before = prim::scan(size, 0, "add") - size;

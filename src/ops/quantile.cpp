@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/accepted.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -108,9 +109,10 @@ std::vector<Value> picked_derivative(Value x, Value ct, Value index, int64_t dim
 Value without_dim(Value v, int64_t dim, bool keep) { return keep ? v : squeeze(v, dim); }
 
 std::vector<Value> nanmedian(Value x, int64_t dim, bool keep) {
+  DType t = dtype_of(real_only("nanmedian", x));
   dim = wrap_dim(dim, rank_of(x));
   if (rank_of(x) == 0) return {x, full(0, {}, DType::Int64)};
-  if (!is_floating(dtype_of(x))) return call_all("aten::median.dim", {x, dim, keep});
+  if (!is_floating(t)) return call_all("aten::median.dim", {x, dim, keep});
   if (same_size(size_of(x, dim), 0))
     fail_index(str("nanmedian(): Expected reduction dim ", dim, " to have non-zero size, got ", type_of(x)));
   auto [values, indices] = prim::sort(x, dim, false);  // NaN comes last

@@ -74,6 +74,13 @@ Two per_channel(Value x, Value scale, Value zero_point, int64_t axis, int64_t lo
   return fake_quantized(op, x, by_channel(op, "scale", scale, x, axis),
                         by_channel(op, "zero_point", zero_point, x, axis), low, high);
 }
+Two checked_per_channel(Value x, Value scale, Value zero_point, int64_t axis, int64_t low, int64_t high) {
+  constexpr const char* op = "fake_quantize_per_channel_affine";
+  DType s = dtype_of(scale), z = dtype_of(zero_point);
+  BRASA_CHECK(is_floating(s), op, ": Scale must be Float or BFloat16, found ", name(s));
+  BRASA_CHECK(z == DType::Int32 || is_floating(z), op, ": Zero-point must be Int32, Float or Half, found ", name(z));
+  return per_channel(x, scale, zero_point, axis, low, high);
+}
 // Where `enabled` is 0, x as it is.
 Two switched(Value x, Value scale, Value zero_point, Value enabled, int64_t low, int64_t high) {
   Two r = per_tensor_of(x, scale, zero_point, low, high);
@@ -179,14 +186,14 @@ void add_fake(Table& t) {
            ") -> Tensor"))
       .doc(kDoc)
       .composed_in_opmath([](Value v, Value s, Value z, int64_t axis, int64_t low, int64_t high) {
-        return per_channel(v, s, z, axis, low, high)[0];
+        return checked_per_channel(v, s, z, axis, low, high)[0];
       })
       .vjp(own_derivative(remade_channel_vjp))
       .samples({{far, scale, tops, 0, -8, 7}});
   t.op(str("aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, ",
            kRange, ") -> (Tensor output, Tensor mask)"))
       .doc(with_mask)
-      .composed_in_opmath(per_channel)
+      .composed_in_opmath(checked_per_channel)
       .vjp(own_derivative(masked_vjp))
       .samples({{far, scale, tops, 0, -8, 7}});
   for (const char* name : {"tensor", "channel"})

@@ -167,7 +167,7 @@ void check_nonempty(const char* op, Value x, const std::vector<int64_t>& dims) {
 
 template <Literal which>
 Value extremum(const char* op, Value x, const std::vector<int64_t>& dims, bool keep) {
-  check_nonempty(op, x, dims);
+  check_nonempty(op, real_only(op, x), dims);
   return reduce(x, dims, keep, which.text);
 }
 
@@ -175,6 +175,7 @@ Value extremum(const char* op, Value x, const std::vector<int64_t>& dims, bool k
 template <Literal which>
 std::array<Value, 2> with_index(Value x, int64_t dim, bool keep) {
   dim = wrap_dim(dim, rank_of(x));
+  real_only(which.text, x);
   if (rank_of(x) == 0) return {x, full(0, {}, DType::Int64)};
   check_nonempty(which.text, x, {dim});
   Value index = prim::arg_reduce(x, dim, which.text);
@@ -224,6 +225,7 @@ void add_extremum(Table& t, const char* size) {
   op(str(which.text, "(Tensor self) -> Tensor").c_str())
       .doc(str("The ", size, " element; equal ones share the gradient."))
       .backward_node(max ? "MaxBackward1" : "MinBackward1")
+      .out(Out::Cast)
       .packed({{floats(8, 8)}})
       .composed([](Value x) { return extremum<which>(which.text, x, reduced_dims(std::nullopt, rank_of(x)), false); })
       .samples({{floats(3, 5)}, {ints(1)}});

@@ -177,9 +177,9 @@ std::vector<Value> run(const Layers& l, Value x, State initial, const std::vecto
   bool projects = initial.c && !same_size(size_of(initial.h, 2), size_of(initial.c, 2));
   std::vector<Weights> weights = weights_of(l, params, projects);
   std::vector<Value> hidden, cells;
-  bool drops = l.train && l.dropout > 0 && l.count > 1;
-  BRASA_CHECK(l.dropout >= 0 && l.dropout <= 1, l.op, ": dropout probability has to be between 0 and 1, but got ",
-              l.dropout);
+  bool drops = l.train && l.dropout != 0 && l.count > 1;
+  BRASA_CHECK(!drops || (l.dropout >= 0 && l.dropout <= 1), l.op,
+              ": dropout probability has to be between 0 and 1, but got ", l.dropout);
   BRASA_CHECK(!drops || l.random, l.op, ": dropout needs a generator");
   Value numbers;
   for (int64_t layer = 0; layer < l.count; ++layer) {
@@ -301,6 +301,8 @@ void add_one_state(Table& t, const char* name, const char* formula) {
       .doc(str("One step of a recurrent layer: ", formula, "."))
       .autocast(kPolicy, Autocast::Lower)
       .composed_in_opmath(one_state_cell<cell>)
+      .one_dtype({"input", "w_ih", "b_ih"})
+      .one_dtype({"hx", "w_hh", "b_hh"})
       .samples({{floats(2, 3), floats(2, 2), layer[0], layer[1], layer[2], layer[3]},
                 {floats(2, 3), floats(2, 2), layer[0], layer[1]}});
   t.op(str("aten::", name, ".input(Tensor input, Tensor hx, Tensor[] params, ", kOptions,
@@ -336,6 +338,8 @@ void add_lstm(Table& t) {
       .doc(str("One step of a long short-term memory: ", kFormula, "."))
       .autocast(Autocast::None, Autocast::Lower)
       .composed_in_opmath(lstm_cell)
+      .one_dtype({"input", "w_ih", "b_ih"})
+      .one_dtype({"w_hh", "b_hh"})
       .samples({{floats(2, 3), std::vector{floats(2, 2), floats(2, 2)}, layer[0], layer[1], layer[2], layer[3]}});
   t.op(str("aten::lstm.input(Tensor input, Tensor[] hx, Tensor[] params, ", kOptions,
            ", bool batch_first) -> (Tensor, Tensor, Tensor)"))

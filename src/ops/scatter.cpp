@@ -325,6 +325,8 @@ Value scatter_reduce(Value x, int64_t dim, Value index, Value source, std::strin
 Value index_reduce(Value x, int64_t dim, Value index, Value source, std::string how, bool include_self) {
   BRASA_CHECK(how == "prod" || how == "mean" || how == "amax" || how == "amin",
               "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", how, ".");
+  BRASA_CHECK(rank_of(source) == rank_of(x), "index_reduce(): source ", type_of(source),
+              " does not have self's dimensions ", shape_of(x));
   Slices s = slices("index_reduce()", x, dim, index, source);
   return s.result(reduced_into("index_reduce()", s.x, {s.index}, s.source, {s.dim}, how, include_self));
 }

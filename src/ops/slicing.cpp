@@ -97,10 +97,11 @@ std::vector<Value> split(Value x, Expr each, int64_t dim) {
 std::vector<Value> chunk(Value x, int64_t chunks, int64_t dim) {
   BRASA_CHECK(rank_of(x) > 0, "chunk expects at least a 1-dimensional tensor");
   BRASA_CHECK(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-  BRASA_CHECK(chunks <= kMostPieces, "chunk: at most ", kMostPieces, " pieces are supported, got ", chunks);
   dim = wrap_dim(dim, rank_of(x));
   Expr size = size_of(x, dim);
-  if (same_size(size, 0)) return split_sizes(x, Shape(chunks, Expr(0)), dim);
+  bool empty = same_size(size, 0);  // then there are as many pieces as asked for
+  BRASA_CHECK(!empty || chunks <= kMostPieces, "chunk: at most ", kMostPieces, " pieces are supported, got ", chunks);
+  if (empty) return split_sizes(x, Shape(chunks, Expr(0)), dim);
   return split(x, ir::ceildiv(size, Expr(chunks)), dim);
 }
 

@@ -88,6 +88,9 @@ Value istft(Value x, int64_t n_fft, OptInt hop, OptInt win, Value window, bool c
               "tensor to match n_fft",
               half ? " / 2 + 1" : "", " = ", bins, ", but got ", size_of(z, 1));
   BRASA_CHECK(is_less(0, size_of(z, 2)), "istft: the input tensor cannot be empty along the frames, got ", type_of(x));
+  BRASA_CHECK(return_complex || !window || !is_complex(dtype_of(window)),
+              "istft: Complex windows are incompatible with return_complex=False, got ",
+              window ? str(type_of(window)) : "");
   BRASA_CHECK(!(return_complex && half), "cannot have onesided output if window or input is complex");
   int64_t norm = normalized ? kNormByRoot : kNormBySize;
   z = transpose(z, 1, 2);

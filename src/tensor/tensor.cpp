@@ -153,8 +153,6 @@ bool Tensor::is_nonzero() const {
 }
 
 bool Tensor::equal(const Tensor& o) const {
-  BRASA_CHECK(scalar_type() == o.scalar_type(), "Expected object of data type ", brasa::toString(scalar_type()),
-              " but got data type ", brasa::toString(o.scalar_type()), " for argument 'other' in call to equal");
   if (!(sizes() == o.sizes())) return false;
   if (numel() == 0) return true;
   NoGradGuard guard;

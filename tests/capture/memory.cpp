@@ -420,6 +420,31 @@ TEST(Memory, DroppedFunctionsLeaveNothing) {
   EXPECT_LT(bytes_in_use(), bytes + (64 << 10));
 }
 
+// Functions of five sizes. Expressions of sizes live as long as the process: the same ones again cost nothing, new ones a few kilobytes.
+void make_and_drop_of_five_sizes(int from, int to) {
+  CompileOptions options;
+  options.backend = "interpreter";
+  for (int k = from; k < to; ++k) {
+    auto f = compile(
+        [k](const Tensors& in) -> Tensors {
+          Tensor y = cat({in[0].slice(0, 0, 1000 + k), in[0].slice(0, -2000 - k)});
+          return {y.slice(0, 1, -1, 3) * 2};
+        },
+        options);
+    for (int64_t n : {8, 9, 12, 17, 20}) f(Tensors{ones({n})});
+  }
+}
+
+TEST(Memory, DroppedFunctionsOfFiveSizesLeaveTheirExpressions) {
+  make_and_drop_of_five_sizes(0, 20);
+  size_t bytes = bytes_in_use();
+  for (int i = 0; i < 5; ++i) make_and_drop_of_five_sizes(0, 20);
+  EXPECT_LT(bytes_in_use(), bytes + (64 << 10));
+  bytes = bytes_in_use();
+  make_and_drop_of_five_sizes(20, 120);
+  EXPECT_LT(bytes_in_use(), bytes + 100 * (32 << 10));
+}
+
 TEST(Memory, AForkedProcessCompilesAndDrops) {
   make_and_drop(2, 2);
   pid_t child = ::fork();

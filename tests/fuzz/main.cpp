@@ -2,12 +2,15 @@
 // file: --program failing.txt. With --pace 1 programs are timed in turn as they are and compiled. With --sizes 1 each program is called at five sizes. With --target NAME (or "all") bytes for a reader: readers/targets.cpp lists them; --first N begins with
 // input N, and --keep FILE writes each input before it is read, for one that crashes.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <thread>
 #include <tuple>
 
 #include "fuzz/program.h"
@@ -36,6 +39,27 @@ bool read_mutated(const brasa::fuzz::Target& t, uint32_t seed, uint32_t first, u
   std::cout << t.name << ": " << tried << " inputs, seed " << seed << ", " << failed << " failed, the longest took "
             << longest << " s" << std::endl;
   return failed == 0;
+}
+
+// All targets, each in a process of its own, as many at once as there are processors.
+bool read_mutated_by_all(uint32_t seed, uint32_t first, uint32_t count, double seconds) {
+  const unsigned room = std::max(1U, std::thread::hardware_concurrency());
+  unsigned running = 0;
+  bool good = true;
+  auto wait_for_one = [&] {
+    int status = -1;
+    ::wait(&status);
+    --running;
+    if (WIFSIGNALED(status)) std::cout << "a target ended by signal " << WTERMSIG(status) << std::endl;
+    good = good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  };
+  for (const brasa::fuzz::Target& t : brasa::fuzz::targets()) {
+    if (running == room) wait_for_one();
+    if (::fork() == 0) ::_exit(read_mutated(t, seed, first, count, seconds, "") ? 0 : 1);
+    ++running;
+  }
+  while (running > 0) wait_for_one();
+  return good;
 }
 
 // The distribution of compiled over eager; what looks slow is measured again.
@@ -94,8 +118,9 @@ int main(int argc, char** argv) {
   if (!target.empty()) {
     bool good = true;
     if (seconds < 1e9) count = ~uint32_t{0};
+    if (target == "all") return !read_mutated_by_all(seed, first, count, seconds);
     for (const brasa::fuzz::Target& t : brasa::fuzz::targets())
-      if (target == "all" || target == t.name) good = read_mutated(t, seed, first, count, seconds, keep) && good;
+      if (target == t.name) good = read_mutated(t, seed, first, count, seconds, keep) && good;
     return !good;
   }
   if (!given.empty()) {

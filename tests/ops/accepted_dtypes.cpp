@@ -110,6 +110,35 @@ std::vector<Refused> refused() {
       {"addmv", {of(kFloat, {2}), m, of(kFloat, {2}), 1e300, 1}},
       {"pad", {rows, list({1, 1}), "constant", 1e300}},
       {"meshgrid", {TensorList()}},
+      {"elu", {c}},
+      {"celu", {c}},
+      {"softplus", {c}},
+      {"max", {c}},
+      {"nanmedian.dim", {c, 0}},
+      {"hardtanh_backward", {c, c, -1, 1}},
+      {"hardtanh_backward", {f, f, -1, 1e300}},
+      {"leaky_relu_backward", {c, c, 0.1, false}},
+      {"logit_backward", {c, c}},
+      {"l1_loss", {b, f}},
+      {"pairwise_distance", {bits, m}},
+      {"margin_ranking_loss", {b, f, f}},
+      {"nll_loss2d", {of(kFloat, {1, 2, 2, 2}), keep(zeros({1, 2, 2}, kByte))}},
+      {"nll_loss_backward", {keep(ones({})), rows, keep(tensor({0, 7})), none, 1, -100, keep(ones({}))}},
+      {"cross_entropy_loss", {rows, classes, of(kHalf, {3})}},
+      {"cross_entropy_loss", {rows, classes, none, 7}},
+      {"binary_cross_entropy", {f, keep(full({4}, 2.0))}},
+      {"binary_cross_entropy", {f, f, of(kFloat, {2, 4})}},
+      {"soft_margin_loss", {keep(ones({})), f, 0}},
+      {"index_reduce", {of(kFloat, {1}), 0, keep(zeros({1}, kLong)), keep(ones({})), "amax"}},
+      {"fake_quantize_per_channel_affine", {m, of(kFloat, {2}), keep(zeros({2}, kLong)), 0, 0, 255}},
+      {"fake_quantize_per_channel_affine", {m, of(kComplexFloat, {2}), keep(zeros({2}, kInt)), 0, 0, 255}},
+      {"_pack_padded_sequence", {rows, keep(full({3}, 2, kInt)), false}},
+      {"_pad_packed_sequence", {rows, keep(full({1}, 2, kLong)), false, imaginary, 2}},
+      {"embedding_dense_backward", {m, of(kBool, {2}), 3, -1, false}},
+      {"rnn_relu_cell", {of(kBFloat16, {1, 3}), of(kFloat, {1, 2}), of(kFloat, {2, 3}), m}},
+      {"rnn_tanh_cell", {of(kFloat, {1, 3}), of(kFloat, {1, 2}), of(kFloat, {2, 3}), m, of(kBFloat16, {2})}},
+      {"linalg_pinv.rcond_tensor", {whole_rows, f}},
+      {"linalg_householder_product", {of(kFloat, {2, 1, 3, 2}), of(kFloat, {2, 2, 2})}},
   };
   out.insert(out.end(), more.begin(), more.end());
   return out;
@@ -160,6 +189,15 @@ TEST(AcceptedDTypes, StayAccepted) {
   EXPECT_EQ(call("aten::lerp.Tensor", {of(kFloat), of(kFloat), keep(tensor(0.5, kDouble))})[0].scalar_type(), kFloat);
   EXPECT_EQ(layer_norm(half, IntArrayRef{3}, wide, wide).scalar_type(), kHalf);
   EXPECT_EQ(batch_norm(half, wide, wide, wide, wide, false, 0.1, 1e-5, false).scalar_type(), kHalf);
+  EXPECT_EQ(call("aten::leaky_relu_backward", {of(kFloat), i, 0.1, false})[0].scalar_type(), kFloat);
+  EXPECT_EQ(call("aten::flatten_dense_tensors", {TensorList({i, of(kFloat)})})[0].scalar_type(), kFloat);
+  EXPECT_TRUE(equal(i, of(kFloat)));
+  EXPECT_EQ(call("aten::chunk", {i, int64_t{1} << 40})[0].numel(), 1);
+  EXPECT_EQ(call("aten::_lu_with_info", {keep(zeros({2, 2}))})[2].item<int64_t>(), 1);
+  // A label that is the blank.
+  EXPECT_NEAR(ctc_loss(full({2, 1, 2}, 0.5).log(), tensor({{1, 0}}), tensor({2}), tensor({2}), 0, 2).item<double>(),
+              -std::log(0.25), 1e-6);
+  EXPECT_TRUE(hardswish(tensor({-HUGE_VAL})).isnan().item<bool>());
   EXPECT_EQ(call("aten::avg_pool2d", {of(kLong, {1, 1, 2, 2}), list({2, 2})})[0].scalar_type(), kLong);
   EXPECT_EQ(call("aten::segment_reduce", {of(kFloat, {3}), "sum", keep(tensor({1, 2}))})[0].sum().item<double>(), 3);
 }

@@ -177,6 +177,7 @@ const Mistake kMistakes[] = {
     MISTAKE(normal(0.0, tensor({1.0, std::nan("")})), "std >= 0"),
     MISTAKE(scaled_dot_product_attention(ones({1, 2, 3}), ones({1, 2, 3}), ones({1, 2, 3}), ones({2, 2}, kLong)),
             "attn_mask dtype"),
+    MISTAKE(ones({0}).norm(-HUGE_VAL), "-inf norm on an empty dimension"),
     // Layouts.
     MISTAKE(ones({2}, kSparse), "aten::ones makes no sparse tensors"),
     MISTAKE(rand({2}, kSparse), "aten::rand makes no sparse tensors"),
