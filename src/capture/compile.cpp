@@ -251,7 +251,7 @@ void mark_dynamic(const Tensor& t, const std::vector<int64_t>& dims) {
 std::string Explanation::Graph::memory_plan() const {
   int64_t separate = 0;
   for (const Buffer& b : memory) separate += b.bytes;
-  std::string out = brasa::str("memory: an arena of ", arena_bytes, " bytes",
+  std::string out = brasa::str("memory, kernels counted from 0: an arena of ", arena_bytes, " bytes",
                                prepared_bytes ? brasa::str(" and ", prepared_bytes, " that are made once") : "",
                                " for ", memory.size(), " values of ", separate, " bytes\n");
   for (const Buffer& b : memory)

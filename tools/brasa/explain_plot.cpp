@@ -33,7 +33,8 @@ std::string shortened(const std::string& kernel) {
 class Plot {
  public:
   void add(const Graph& g, size_t number) {
-    std::vector<std::string> kernels = lines_of(g.kernels);
+    std::vector<std::string> kernels = lines_of(g.kernels);  // and a last one of all
+    kernels.resize(std::min(kernels.size(), static_cast<size_t>(g.kernels_after)));
     double prepared = g.prepared_bytes ? kLeft + kKernels : 0,
            arena = kLeft + kKernels + (prepared ? kMemory / 2 + kGap : 0);
     out_ += svg::text(kLeft, y_ + 16, "start",
