@@ -109,4 +109,9 @@ std::string users_line(const std::vector<void*>& stack) {
   return "";
 }
 
+std::string at_users_line() {
+  std::string line = users_line(call_stack());
+  return line.empty() ? line : ", at " + line;
+}
+
 }  // namespace brasa
