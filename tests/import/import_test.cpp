@@ -218,7 +218,8 @@ TEST(Import, FormsOfOlderVersions) {
 
 TEST(Import, TorchScriptIsNamed) {
   std::string file = std::string(BRASA_TEST_DATA) + "/checkpoints/libtorch/script.pt";
-  for (auto read : {+[](const std::string& f) { io::load_pt2(f); }, +[](const std::string& f) { io::describe_pt2(f); }}) try {
+  for (auto read : {+[](const std::string& f) { io::load_pt2(f); }, +[](const std::string& f) { io::describe_pt2(f); }})
+    try {
       read(file);
       FAIL();
     } catch (const Error& e) {
