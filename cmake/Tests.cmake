@@ -111,6 +111,15 @@ if(TARGET brasa AND EXISTS ${CMAKE_SOURCE_DIR}/examples/hello/CMakeLists.txt AND
   set_tests_properties(install.user_project PROPERTIES ENVIRONMENT BRASA_CACHE_DIR=${test_cache})
 endif()
 
+# A user's C project with an exported model.
+if(TARGET brasa-cli AND NOT BRASA_SANITIZE)
+  add_test(NAME install.standalone
+           COMMAND ${CMAKE_COMMAND} -DBRASA=$<TARGET_FILE:brasa-cli> -DMODEL=${CMAKE_SOURCE_DIR}/tests/data/models/dynamic_batch.pt2
+                   -DSOURCE=${CMAKE_SOURCE_DIR}/examples/standalone -DCC=${CMAKE_C_COMPILER} -DWORK=${CMAKE_BINARY_DIR}/tests/standalone
+                   -P ${CMAKE_SOURCE_DIR}/tests/install/standalone.cmake)
+  set_tests_properties(install.standalone PROPERTIES ENVIRONMENT "${test_environment}")
+endif()
+
 # A C program trains what was exported, and this process beside it.
 if(TARGET example-finetune)
   add_test(NAME example.finetune COMMAND example-finetune ${CMAKE_BINARY_DIR}/tests/finetune --check)

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <brasa/ivalue.h>
 #include <brasa/tensor.h>
 
 namespace brasa {
@@ -142,40 +143,7 @@ BRASA_API variable_list grad(const variable_list& outputs, const variable_list& 
                              const variable_list& grad_outputs = {}, std::optional<bool> retain_graph = {},
                              bool create_graph = false, bool allow_unused = false);
 
-/// A value that a custom function keeps between forward and backward, or that an archive holds.
-class BRASA_API IValue {
- public:
-  IValue() = default;
-  IValue(double v);                // NOLINT
-  IValue(int64_t v);               // NOLINT
-  IValue(int v);                   // NOLINT
-  IValue(bool v);                  // NOLINT
-  IValue(std::string v);           // NOLINT
-  IValue(const char* v);           // NOLINT
-  IValue(Tensor v);                // NOLINT
-  IValue(std::vector<int64_t> v);  // NOLINT
-  IValue(std::vector<double> v);   // NOLINT
-  IValue(std::vector<Tensor> v);   // NOLINT
-  bool isNone() const { return value_ == nullptr; }
-  bool isDouble() const;
-  bool isInt() const;
-  bool isBool() const;
-  bool isString() const;
-  bool isTensor() const;
-  // brasa::Error for a value of another kind.
-  double toDouble() const;
-  int64_t toInt() const;
-  bool toBool() const;
-  const std::string& toStringRef() const;
-  const Tensor& toTensor() const;
-  const std::vector<int64_t>& toIntVector() const;
-  const std::vector<double>& toDoubleVector() const;
-  const std::vector<Tensor>& toTensorVector() const;
-
- private:
-  struct Value;
-  std::shared_ptr<const Value> value_;
-};
+using brasa::IValue;
 
 /// What a custom function's forward leaves for its backward.
 class BRASA_API AutogradContext {

@@ -73,6 +73,16 @@ struct Explanation {
     int64_t bytes_before = 0;  ///< read and written by the former
     int64_t bytes_after = 0;
     std::string kernels;  ///< a line each: what was fused, its schedule
+    /// A value in the graph's own memory, while kernels `first` to `last` run, counted from 0. Sizes are those of the example call.
+    struct Buffer {
+      std::string type;  ///< "f32[8, 64]"
+      bool prepared;     ///< made once of what lasts, in memory that is kept; else in the arena of each run
+      int64_t offset, bytes;
+      size_t first, last;
+    };
+    std::vector<Buffer> memory;  ///< in the order in which they are written
+    int64_t arena_bytes = 0, prepared_bytes = 0;
+    BRASA_API std::string memory_plan() const;
     std::vector<std::string>
         guards;  ///< what each input must be like, and what must hold of the sizes, for the function to take it
     std::vector<std::string>

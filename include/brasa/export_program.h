@@ -54,6 +54,9 @@ struct ExportOptions {
   bool weights_beside = false;
   /// As compile's option.
   std::string numbers;
+  /// An error at the export where there is no code for sizes that the ranges allow; else it is one of the run. Sizes up to a million
+  /// are looked at, about 250 of them.
+  bool strict = false;
 };
 
 /// A program in memory, ready to be written. Each `write` replaces the file.

@@ -82,6 +82,8 @@ class BRASA_API Value {
   static Value device(std::string name) { return {Kind::Device, std::move(name)}; }
   static Value constant(std::string name) { return {Kind::Constant, std::move(name)}; }
   static Value list(Items v) { return {Kind::List, std::move(v)}; }
+  /// As TorchScript writes lists of one type: Int, Float, Bool or Tensor.
+  static Value list_of(Kind element, Items v);
   static Value tuple(Items v) { return {Kind::Tuple, std::move(v)}; }
   static Value set(Items v) { return {Kind::Set, std::move(v)}; }
   static Value size(IntArrayRef sizes);
@@ -111,6 +113,8 @@ class BRASA_API Value {
   /// Of String, Bytes, BigInt, DType, Device, Constant; the class of an Object.
   const std::string& text() const;
   const Items& items() const;
+  /// Of a list whose type the file names; None of any other.
+  Kind element_kind() const { return element_; }
   /// Of dictionaries and objects, in the file's order.
   const Pairs& pairs() const;
   /// Of Tensor and Storage.
@@ -131,7 +135,7 @@ class BRASA_API Value {
   Value(Kind kind, Pairs v);
   [[noreturn]] void wrong_kind(const char* wanted) const;
 
-  Kind kind_ = Kind::None;
+  Kind kind_ = Kind::None, element_ = Kind::None;
   std::variant<std::monostate, bool, int64_t, double, std::complex<double>, std::shared_ptr<const std::string>,
                std::shared_ptr<const Items>, std::shared_ptr<const Pairs>, std::shared_ptr<const StoredTensor>,
                std::shared_ptr<const Attributes>>

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include <brasa/containers.h>
 #include <brasa/ordered_dict.h>
 #include <brasa/safetensors.h>
 #include <brasa/serialize/archive.h>
@@ -16,7 +17,8 @@ namespace brasa {
 using TensorDict = std::map<std::string, Tensor>;
 
 /// Tensors by name and the file's metadata. `path` names a safetensors file; the index of one that is split over several
-/// (`model.safetensors.index.json`); or a checkpoint of PyTorch that is a dictionary of tensors, as a module's state_dict. Those of
+/// (`model.safetensors.index.json`); or a checkpoint of PyTorch that is a dictionary of tensors, as a module's state_dict;
+/// or a TorchScript archive, whose tensors have dotted names and whose code is not run. Those of
 /// a checkpoint share memory where they did, others have memory of their own. brasa::Error for a file that breaks its format or has
 /// a dtype that Brasa has not.
 BRASA_API TensorDict load_tensors(const std::string& path, safetensors::Metadata* metadata = nullptr);
@@ -44,6 +46,13 @@ void load(T& value, From&&... from) {
   archive.load_from(std::forward<From>(from)...);
   archive >> value;
 }
+
+/// A value as LibTorch's `pickle_save` and Python's `torch.save` write it, in memory: None, numbers, texts, devices, tensors, and tuples, lists and
+/// dictionaries of them (<brasa/containers.h>). A list that was made of one type keeps it, for LibTorch; Python's `torch.load` takes such a
+/// file with `weights_only=False` alone.
+BRASA_API std::vector<char> pickle_save(const IValue& value);
+/// brasa::Error for what is malformed, and for what has no form as an IValue, by its name (see <brasa/pickle.h> for all that a file may hold).
+BRASA_API IValue pickle_load(const std::vector<char>& data);
 
 // A tensor is stored under the name "0", those of a list under their index.
 BRASA_API serialize::OutputArchive& operator<<(serialize::OutputArchive& archive, const Tensor& tensor);

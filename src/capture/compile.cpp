@@ -163,6 +163,17 @@ Unrecorded::~Unrecorded() { unrecorded -= impl_ != nullptr; }
 
 namespace {
 
+void add_memory(const compiler::Report& report, const ir::Facts& example, Explanation::Graph& g) {
+  auto number = [&](const ir::Expr& e) {
+    return e.is_constant() ? e.constant() : example.has_hint(e) ? example.hint(e) : int64_t{0};
+  };
+  g.arena_bytes = number(report.arena_bytes);
+  g.prepared_bytes = number(report.prepared_bytes);
+  for (const compiler::PlannedBuffer& b : report.memory)
+    g.memory.push_back({brasa::str(b.type), b.prepared, number(b.offset),
+                        number(b.type.numel()) * size_of(b.type.dtype), b.first, b.last});
+}
+
 void explain_place(const capture::ResumePoint& point, Explanation& out) {
   for (const auto& trace : point.traces) {
     for (const program::Variant* found : program::VariantCache::get().of(trace->owner)) {
@@ -176,6 +187,7 @@ void explain_place(const capture::ResumePoint& point, Explanation& out) {
         g.bytes_before = report->bytes_before;
         g.bytes_after = report->bytes_after;
         for (const std::string& line : report->kernels) g.kernels += line + "\n";
+        add_memory(*report, ir::Facts(trace->sample.symbols), g);
         if (auto* compiled = dynamic_cast<const compiler::CompiledGraph*>(v.executable.get()))
           if (size_t n = compiled->baseline_kernels())
             g.kernels += brasa::str(n, n == 1 ? " kernel has" : " kernels have", " baseline code\n");
@@ -236,6 +248,18 @@ void mark_dynamic(const Tensor& t, const std::vector<int64_t>& dims) {
   for (int64_t dim : dims) mark_dynamic(t, dim);
 }
 
+std::string Explanation::Graph::memory_plan() const {
+  int64_t separate = 0;
+  for (const Buffer& b : memory) separate += b.bytes;
+  std::string out = brasa::str("memory, kernels counted from 0: an arena of ", arena_bytes, " bytes",
+                               prepared_bytes ? brasa::str(" and ", prepared_bytes, " that are made once") : "",
+                               " for ", memory.size(), " values of ", separate, " bytes\n");
+  for (const Buffer& b : memory)
+    out += brasa::str("  ", b.prepared ? "made once" : "arena", " + ", b.offset, ": ", b.type, ", ", b.bytes,
+                      " bytes, kernels ", b.first, " to ", b.last, "\n");
+  return out;
+}
+
 std::string Explanation::str(bool kernels) const {
   int64_t broken = 0;
   for (const Break& b : breaks) broken += b.count;
@@ -250,6 +274,7 @@ std::string Explanation::str(bool kernels) const {
     out += brasa::str("\ngraph ", i, ": ", counted(g.operator_count, "operator"), "; kernels ", g.kernels_before,
                       " -> ", g.kernels_after, "; memory traffic ", megabytes(g.bytes_before), " -> ",
                       megabytes(g.bytes_after), "\n", kernels ? g.kernels : "");
+    if (kernels && !g.memory.empty()) out += g.memory_plan();
     for (const std::string& guard : g.symbolic ? g.guards : std::vector<std::string>())
       out += "  guard: " + guard + "\n";
     for (const std::string& fact : g.facts) out += "  where " + fact + "\n";

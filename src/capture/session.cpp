@@ -189,7 +189,7 @@ void Session::meets_gradient(const Tensor& leaf) {
 void Session::materialise(const char* reason) {
   if (watch_) watch_->refuse(str("a graph break: ", reason, " needs a value"));
   BRASA_CHECK(!state_.options.fullgraph, "compile: graph break where fullgraph was asked for: ", reason,
-              " needs a value while the function is recorded");
+              " needs a value while the function is recorded", at_users_line());
   note_break(reason);
   next_segment();
 }

@@ -44,10 +44,20 @@ struct CompilerOptions {
 };
 
 /// What was done to a graph, for `explain`.
+/// A value in memory of the graph's own, from the step that writes it to the last one that reads it.
+struct PlannedBuffer {
+  ir::Type type;
+  bool prepared;
+  ir::Expr offset;
+  size_t first, last;
+};
+
 struct Report {
   std::string primitives;            // the graph after simplification
   std::vector<std::string> kernels;  // one line each: sort, what was fused, schedule
   int kernels_before = 0, kernels_after = 0;
+  std::vector<PlannedBuffer> memory;
+  ir::Expr arena_bytes = 0, prepared_bytes = 0;
   int64_t bytes_before = 0, bytes_after = 0;            // read and written, where sizes are constant
   std::vector<std::pair<std::string, double>> seconds;  // by pass
 };

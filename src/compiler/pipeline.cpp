@@ -214,6 +214,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
           if (&group < out.plan.steps.data() + out.plan.prepared) report.kernels.back() += "  made once";
           count_after(group, report);
         }
+        report_memory(out.plan, report);
       },
       [&] { return joined(report.kernels, "\n"); });
 

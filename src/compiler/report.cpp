@@ -1,5 +1,6 @@
 #include "compiler/report.h"
 
+#include <map>
 #include <unordered_map>
 
 #include "compiler/fusion/indexing.h"
@@ -46,6 +47,30 @@ void count_after(const Group& g, Report& report) {
   ++report.kernels_after;
   for (Value v : g.inputs) report.bytes_after += bytes_of(type_of(v));
   for (Value v : g.outputs) report.bytes_after += bytes_of(type_of(v));
+}
+
+void report_memory(const Plan& p, Report& report) {
+  report.arena_bytes = p.arena_bytes;
+  report.prepared_bytes = p.prepared_bytes;
+  std::map<std::pair<int, const void*>, size_t> newest;  // at each place
+  for (size_t s = 0; s < p.steps.size(); ++s) {
+    const Group& g = p.steps[s];
+    for (size_t i = 0; i < p.places[s].size(); ++i) {
+      const Place& place = p.places[s][i];
+      if (place.kind != Place::Arena && place.kind != Place::Prepared) continue;
+      bool written = i >= g.inputs.size();
+      auto [at, fresh] = newest.try_emplace({place.kind, place.offset.node()}, report.memory.size());
+      if (written) {
+        at->second = report.memory.size();
+        report.memory.push_back(
+            {type_of(g.outputs[i - g.inputs.size()]), place.kind == Place::Prepared, place.offset, s, s});
+      } else if (!fresh) {
+        report.memory[at->second].last = s;
+      } else {
+        newest.erase(at);  // a part of a value that begins before
+      }
+    }
+  }
 }
 
 }  // namespace brasa::compiler

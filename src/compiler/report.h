@@ -13,5 +13,7 @@ std::string describe(const Group& g, const Schedule& s);
 void count_before(const ir::Graph& g, Report& report);
 /// Adds what one group reads and writes.
 void count_after(const Group& g, Report& report);
+/// The plan's values in memory of the graph's own.
+void report_memory(const Plan& p, Report& report);
 
 }  // namespace brasa::compiler

@@ -14,6 +14,7 @@
 #include "ops/decompose.h"
 #include "runtime/device.h"
 #include "support/error.h"
+#include "support/source_line.h"
 #include "tensor/autocast.h"
 #include "tensor/unwritten.h"
 
@@ -176,7 +177,7 @@ class InputsUnknown final : public capture::Session {
   void host_reads(const Tensor& t, const char* what) override {
     for (size_t i = 0; i < given_.size(); ++i)
       BRASA_CHECK(impl_of(t)->storage.get() != impl_of(given_[i])->storage.get(), "export: ", what,
-                  " reads the value of input ", i, ", which is not known before the program runs");
+                  " reads the value of input ", i, ", which is not known before the program runs", at_users_line());
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -159,11 +160,11 @@ ir::Facts facts_of(const std::vector<InputType>& types, const Captured& captured
   return facts;
 }
 
-// The inputs with other sizes where they vary: about `size`, each `apart` from the one before it, within their ranges. For a recording
+// The inputs' sizes with others where they vary: about `size`, each `apart` from the one before it, within their ranges. For a recording
 // those that are 1 stay so, and a short range has other sizes for each `size`.
-std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector<InputType>& types, int64_t size,
-                            int64_t apart, bool recording = false) {
-  std::vector<Tensor> out;
+std::vector<std::vector<int64_t>> sizes_near(const std::vector<Tensor>& inputs, const std::vector<InputType>& types,
+                                             int64_t size, int64_t apart, bool recording = false) {
+  std::vector<std::vector<int64_t>> out;
   std::map<std::string, int64_t> chosen;
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<int64_t> sizes = inputs[i].sizes().vec();
@@ -182,14 +183,41 @@ std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector
       }
       sizes[d] = s.factor * at->second + s.offset;
     }
-    out.push_back(zeros(sizes, TensorOptions(types[i].dtype).device(Device(kCPU))));
+    out.push_back(std::move(sizes));
   }
+  return out;
+}
+std::vector<Tensor> resized(const std::vector<Tensor>& inputs, const std::vector<InputType>& types, int64_t size,
+                            int64_t apart, bool recording = false) {
+  std::vector<Tensor> out;
+  for (const std::vector<int64_t>& sizes : sizes_near(inputs, types, size, apart, recording))
+    out.push_back(zeros(sizes, TensorOptions(types[out.size()].dtype).device(Device(kCPU))));
   return out;
 }
 
 }  // namespace
 
 namespace {
+
+// `covered`: whether code takes inputs of these sizes.
+void check_all_sizes(const std::vector<Tensor>& inputs, const std::vector<InputType>& types,
+                     const std::function<bool(const std::vector<Tensor>&)>& covered) {
+  auto check = [&](int64_t size, int64_t apart) {
+    std::vector<Tensor> example;
+    for (const std::vector<int64_t>& sizes : sizes_near(inputs, types, size, apart))
+      example.push_back(zeros({}, TensorOptions(types[example.size()].dtype).device(Device(kCPU))).expand(sizes));
+    if (covered(example)) return;
+    std::string given;
+    for (size_t i = 0; i < example.size(); ++i)
+      given += str(i ? ", " : "", "'", types[i].name, "' ", example[i].sizes());
+    fail(str("export: there is no code for ", given, ", which the ranges allow and `strict` asks for"));
+  };
+  for (int64_t apart : {0, 1}) {
+    for (int64_t size = 0; size <= 200; ++size) check(size, apart);
+    for (int64_t size = 256; size <= 1 << 20; size *= 2)
+      for (int64_t by : {-1, 0, 1}) check(size + by, apart);
+  }
+}
 
 // What no run changes.
 std::vector<bool> lasting_inputs(const Captured& c, const std::vector<StateTensor>& state) {
@@ -266,6 +294,7 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
       }
     }
   }
+  if (options.strict && !options.targets.empty()) check_all_sizes(inputs, parts->inputs, covered);
   parts->named = named_tensors(options, program);
   if (options.targets.empty()) return ExportedProgram(std::move(parts));
   // The best processor first.

@@ -50,6 +50,9 @@ class Reader {
     for (const std::string& name : zip_.names())
       if (name.starts_with(prefix) && name.ends_with(".json"))
         found.push_back(name.substr(prefix.size(), name.size() - prefix.size() - 5));
+    BRASA_CHECK(!found.empty() || !zip_.has(folder_ + "constants.pkl"), source_,
+                ": a TorchScript archive, whose code Brasa does not run; load_tensors gives its tensors, and Python's "
+                "torch.export writes what can be run");
     BRASA_CHECK(!found.empty(), source_, ": no exported model: the archive has no '", prefix, "….json'");
     BRASA_CHECK(found.size() == 1, source_, ": the archive has several models: ", found);
     return found[0];

@@ -22,6 +22,15 @@ StorageRef turned(Bytes bytes, size_t number) {
   return out;
 }
 
+// TorchScript's code names tensors of its own by these names; a frozen module has no others.
+Value with_constants(const Value& module, const Value& constants) {
+  if (constants.kind() != Value::Kind::Tuple || constants.items().empty()) return module;
+  Value::Pairs named, attributes = module.pairs();
+  for (const Value& c : constants.items()) named.emplace_back(str("c", named.size()), c);
+  attributes.emplace_back("CONSTANTS", Value::object("", std::move(named)));
+  return Value::object(module.text(), std::move(attributes));
+}
+
 // <name>/data.pkl, <name>/data/<key> and some facts beside them.
 Value parse_zip(Bytes bytes, const std::string& source, const std::shared_ptr<const void>& owner) {
   io::ZipReader zip(bytes, source);
@@ -32,20 +41,26 @@ Value parse_zip(Bytes bytes, const std::string& source, const std::shared_ptr<co
   std::string order = zip.has(folder + "byteorder") ? zip.text(folder + "byteorder") : "little";
   BRASA_CHECK(order == "little" || order == "big", source, ": its byte order is '", order, "', not little or big");
 
-  std::vector<std::byte> pickle;
-  io::Unpickler unpickler(zip.read(folder + "data.pkl", pickle),
-                          {.source = source, .objects = zip.has(folder + "constants.pkl")});
-  unpickler.run();
-  std::vector<StorageRef> storages;
-  for (const io::StorageRecord& s : unpickler.storages()) {
-    std::vector<std::byte> inflated;
-    Bytes data = zip.read(folder + "data/" + s.key, inflated);
-    BRASA_CHECK(data.size() == s.bytes, source, ": storage '", s.key, "' has ", data.size(), " bytes, the pickle says ",
-                s.bytes);
-    storages.push_back(order == "big" ? turned(data, s.number)
-                                      : io::storage_of(data, inflated.empty() ? owner : nullptr));
-  }
-  return unpickler.value(storages);
+  bool script = zip.has(folder + "constants.pkl");
+  // The value of <name>.pkl, whose storages are <name>/<key>.
+  auto value = [&](const std::string& name) {
+    std::vector<std::byte> pickle;
+    io::Unpickler unpickler(zip.read(folder + name + ".pkl", pickle), {.source = source, .objects = script});
+    unpickler.run();
+    std::vector<StorageRef> storages;
+    for (const io::StorageRecord& s : unpickler.storages()) {
+      std::vector<std::byte> inflated;
+      Bytes data = zip.read(folder + name + "/" + s.key, inflated);
+      BRASA_CHECK(data.size() == s.bytes, source, ": storage '", s.key, "' has ", data.size(),
+                  " bytes, the pickle says ", s.bytes);
+      storages.push_back(order == "big" ? turned(data, s.number)
+                                        : io::storage_of(data, inflated.empty() ? owner : nullptr));
+    }
+    return unpickler.value(storages);
+  };
+  Value out = value("data");
+  if (script && out.kind() == Value::Kind::Object) out = with_constants(out, value("constants"));
+  return out;
 }
 
 // Pickles one after the other: a number that marks the format, its version, facts about the writer, the value, the keys of the

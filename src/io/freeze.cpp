@@ -54,7 +54,7 @@ Value Unpickler::frozen(Node* n, int depth) {
     return out;
   };
   switch (n->type) {
-    case Type::List: return Value::list(items());
+    case Type::List: return Value::list_of(n->element, items());
     case Type::Tuple: return Value::tuple(items());
     case Type::Set: {
       Value::Items out;

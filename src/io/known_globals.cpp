@@ -43,15 +43,17 @@ constexpr std::array<std::string_view, 5> kQuantization{"per_tensor_affine", "pe
                                                         "per_channel_affine", "per_channel_symmetric",
                                                         "per_channel_affine_float_qparams"};
 // Of TorchScript's pickles: lists of one type, and a value with the name of its type.
-constexpr std::array<std::string_view, 5> kScript{
-    "torch.jit._pickle.build_intlist",    "torch.jit._pickle.build_doublelist", "torch.jit._pickle.build_boollist",
-    "torch.jit._pickle.build_tensorlist", "torch.jit._pickle.restore_type_tag",
-};
+constexpr std::string_view kTypeTag = "torch.jit._pickle.restore_type_tag";
 
 bool starts(std::string_view name, std::string_view prefix) { return name.starts_with(prefix); }
 bool is_in(const auto& list, std::string_view name) { return std::find(list.begin(), list.end(), name) != list.end(); }
 // The name that PyTorch itself has, behind "torch.".
 bool is_torch(std::string_view full, auto is_known) { return starts(full, "torch.") && is_known(full.substr(6)); }
+std::optional<Value::Kind> element_of_script_list(std::string_view name) {
+  for (const auto& [function, element] : kScriptLists)
+    if (function == name) return element;
+  return std::nullopt;
+}
 bool names_scheme(std::string_view name) { return is_in(kQuantization, name); }
 
 // "torch.FloatStorage", "torch.cuda.FloatStorage".
@@ -77,8 +79,9 @@ std::string latin1_of(const std::string& utf8, bool& fits) {
 }  // namespace
 
 bool Unpickler::known(const std::string& name) const {
-  return is_in(kKnown, name) || is_in(kScript, name) || names_storage(name) || is_torch(name, names_dtype) ||
-         is_torch(name, names_scheme) || (options_.objects && starts(name, "__torch__."));
+  return is_in(kKnown, name) || name == kTypeTag || element_of_script_list(name) || names_storage(name) ||
+         is_torch(name, names_dtype) || is_torch(name, names_scheme) ||
+         (options_.objects && starts(name, "__torch__."));
 }
 
 void Unpickler::push_global(const std::string& module, const std::string& name) {
@@ -133,6 +136,10 @@ Unpickler::Node* Unpickler::call(const std::string& name, Arguments a) {
   }
   if (starts(name, "torch.jit._pickle.")) {
     takes(1, 2);
+    if (auto element = element_of_script_list(name)) {
+      if (a[0]->type != Type::List) refuse("no list");
+      a[0]->element = *element;
+    }
     return a[0];
   }
   if (last == "OrderedDict") {

@@ -195,7 +195,7 @@ class Builder {
       items.read(std::to_string(i), t);
       out.emplace_back(t);
     }
-    return Value::list(std::move(out));
+    return Value::list_of(Kind::Tensor, std::move(out));
   }
 
   serialize::InputArchive archive_;

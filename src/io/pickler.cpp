@@ -93,13 +93,7 @@ void Pickler::body(const Value& v, int depth) {
       text("torch." + v.text());
       byte(0x85);
       return byte('R');
-    case Kind::List:
-      if (objects_) global("torch.jit._pickle", "build_tensorlist");  // the only lists that objects hold
-      byte(']');
-      items(v.items(), depth, "e");
-      if (!objects_) return;
-      byte(0x85);
-      return byte('R');
+    case Kind::List: return list(v, depth);
     case Kind::Tuple: return items(v.items(), depth, "t");
     case Kind::Set:
       global("builtins", "set");
@@ -133,9 +127,8 @@ void Pickler::body(const Value& v, int depth) {
       return;
     }
     case Kind::Object: {
-      BRASA_CHECK(objects_, "checkpoint: an object of class ", v.text(), " cannot be written");
-      size_t dot = v.text().rfind('.');
-      global(v.text().substr(0, dot), v.text().substr(dot + 1));
+      BRASA_CHECK(script_, "checkpoint: an object of class ", v.text(), " cannot be written");
+      global(v.text());
       byte(')');
       byte(0x81);
       byte('}');
@@ -168,6 +161,22 @@ void Pickler::tuple(IntArrayRef sizes) {
   byte('t');
 }
 
+void Pickler::list(const Value& v, int depth) {
+  std::string_view function;
+  for (const auto& [name, element] : kScriptLists)
+    if (script_ && element == v.element_kind()) function = name;
+  if (!function.empty()) global(std::string(function));
+  byte(']');
+  items(v.items(), depth, "e");
+  if (function.empty()) return;
+  byte(0x85);
+  byte('R');
+}
+
+void Pickler::global(const std::string& full) {
+  size_t dot = full.rfind('.');
+  global(full.substr(0, dot), full.substr(dot + 1));
+}
 void Pickler::global(const std::string& module, const std::string& name) {
   std::string both = module + "\n" + name + "\n";
   auto [at, fresh] = globals_.emplace(both, remembered_);

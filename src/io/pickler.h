@@ -7,6 +7,7 @@
 
 #include <brasa/pickle.h>
 
+#include "io/script_lists.h"
 #include "io/stored_tensor.h"
 
 namespace brasa::io {
@@ -15,8 +16,8 @@ namespace brasa::io {
 /// its number among `storages()`.
 class Pickler {
  public:
-  /// `objects`: of TorchScript's classes.
-  explicit Pickler(bool objects = false) : objects_(objects) {}
+  /// `script`: with objects of TorchScript's classes and its lists of one type.
+  explicit Pickler(bool script = false) : script_(script) {}
   std::string dump(const pickle::Value& value);
   /// On the host, with what keeps them alive.
   const std::vector<StorageRef>& storages() const { return storages_; }
@@ -28,6 +29,8 @@ class Pickler {
   void text(const std::string& v);
   void tuple(IntArrayRef sizes);
   void global(const std::string& module, const std::string& name);
+  void global(const std::string& full);
+  void list(const pickle::Value& v, int depth);
   void items(const pickle::Value::Items& items, int depth, std::string_view opcode);
   void pairs(const pickle::Value::Pairs& pairs, int depth);
   // Tensors (tensor_pickler.cpp).
@@ -46,7 +49,7 @@ class Pickler {
     for (size_t i = 0; i < sizeof(T); ++i) byte(static_cast<int>(static_cast<uint64_t>(v) >> (8 * i) & 0xff));
   }
 
-  bool objects_;
+  bool script_;
   std::string out_;
   std::unordered_map<const void*, uint32_t> memo_;
   std::map<std::string, uint32_t> globals_;

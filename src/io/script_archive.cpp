@@ -22,7 +22,9 @@ std::optional<std::string> text_of(const Value& v) {
 
 class Collector {
  public:
-  Collector(size_t file_bytes, const std::string& source) : left_(64 * file_bytes), source_(source) {}
+  /// `script`: what has no form in an archive is left out, since the code that would use it does not run.
+  Collector(size_t file_bytes, bool script, const std::string& source)
+      : left_(64 * file_bytes), script_(script), source_(source) {}
 
   void collect(const Value& v, const std::string& name) {
     // A file may refer to one dictionary again and again; what it then stands for has no bound but this.
@@ -30,14 +32,19 @@ class Collector {
     left_ -= name.size() + 1;
     if (v.is_tensor()) {
       out.tensors.emplace(name, v.to_tensor());
+      out.order.add(name);
     } else if (v.kind() == Value::Kind::Object || v.is_dict()) {
       for (const auto& [key, item] : v.pairs()) {
+        if (!key.is_string() && script_) continue;
         BRASA_CHECK(key.is_string(), source_, ": a key below '", name, "' is a ", key.kind_name(), ", not a name");
         collect(item, name.empty() ? key.text() : name + "." + key.text());
       }
     } else if (auto text = text_of(v)) {
       out.texts.emplace(name, *text);
-    } else if (!v.is_none()) {
+      out.order.add(name);
+    } else if (v.is_sequence() && script_) {
+      for (size_t i = 0; i < v.items().size(); ++i) collect(v.items()[i], str(name, ".", i));
+    } else if (!v.is_none() && !script_) {
       fail(str(source_, ": '", name, "' is a ", v.kind_name(), "; an archive holds tensors, numbers and texts"));
     }
   }
@@ -46,6 +53,7 @@ class Collector {
 
  private:
   size_t left_;
+  bool script_;
   const std::string& source_;
 };
 
@@ -58,9 +66,12 @@ bool looks_like_checkpoint(std::span<const std::byte> bytes) {
 }
 
 serialize::Contents contents_of_checkpoint(std::span<const std::byte> bytes, const std::string& source) {
-  Value root = pickle::parse(bytes, source);
-  if (is_libtorch_optimizer(root)) return contents_of_optimizer(root, bytes.size(), source);
-  Collector collector(bytes.size(), source);
+  return contents_of_value(pickle::parse(bytes, source), bytes.size(), source);
+}
+
+serialize::Contents contents_of_value(const Value& root, size_t file_bytes, const std::string& source) {
+  if (is_libtorch_optimizer(root)) return contents_of_optimizer(root, file_bytes, source);
+  Collector collector(file_bytes, root.kind() == Value::Kind::Object, source);
   collector.collect(root, "");
   return std::move(collector.out);
 }

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <map>
+#include <tuple>
 
 #include <brasa/brasa.h>
 #include <brasa/pickle.h>
@@ -41,13 +43,18 @@ struct Tree {
     Tree& within = dot == name.npos ? *this : part(std::string_view(name).substr(0, dot));
     within.leaves.emplace(name.substr(dot == name.npos ? 0 : dot + 1), std::move(value));
   }
-  Value object() const {
-    Value::Pairs out;
-    for (const auto& [name, value] : leaves) out.emplace_back(name, value);
+  // `prefix`: what this tree is named, with a dot.
+  Value object(const serialize::Order& order, const std::string& prefix = "") const {
+    std::vector<std::tuple<size_t, std::string, Value>> placed;
+    for (const auto& [name, value] : leaves) placed.emplace_back(order.place(prefix + name), name, value);
     for (const auto& [name, tree] : parts) {
       BRASA_CHECK(!leaves.contains(name), "archive: '", name, "' is a value and holds others, too");
-      out.emplace_back(name, tree.object());
+      placed.emplace_back(order.place(prefix + name), name, tree.object(order, prefix + name + "."));
     }
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const auto& a, const auto& b) { return std::get<size_t>(a) < std::get<size_t>(b); });
+    Value::Pairs out;
+    for (auto& [place, name, value] : placed) out.emplace_back(std::move(name), std::move(value));
     return Value::object("", std::move(out));
   }
 };
@@ -61,7 +68,7 @@ Value object_of(const serialize::Contents& contents) {
   }
   serialize::InputArchive archive(contents);
   for (const auto& [name, text] : contents.texts) tree.put(name, value_of(archive, name));
-  return tree.object();
+  return tree.object(contents.order);
 }
 
 std::string quoted(const std::string& name) {
@@ -135,7 +142,7 @@ void write_script_archive(const serialize::Contents& contents, const std::string
   Classes classes;
   Value root = classes.declared(is_optimizer(contents) ? libtorch_optimizer(contents, target) : object_of(contents));
   ZipWriter zip(sink);
-  Pickler pickler(/*objects=*/true);
+  Pickler pickler(/*script=*/true);
   add_checkpoint(zip, pickler, root);
   classes.write(zip);
   zip.add("archive/constants.pkl", std::string_view("\x80\x02).", 4));

@@ -34,7 +34,8 @@ class Reader {
   TensorDict read(const std::string& path) const {
     if (ends_with_index(path)) return read_index(path);
     io::MappedFile file = io::map_file(path);
-    return io::looks_like_checkpoint(file.bytes) ? read_checkpoint(path) : read_safetensors(file, path);
+    return io::looks_like_checkpoint(file.bytes) ? read_checkpoint(path, file.bytes.size())
+                                                 : read_safetensors(file, path);
   }
 
  private:
@@ -47,8 +48,9 @@ class Reader {
     return out;
   }
 
-  TensorDict read_checkpoint(const std::string& path) const {
+  TensorDict read_checkpoint(const std::string& path, size_t file_bytes) const {
     pickle::Value value = mapped_ ? pickle::map(path) : pickle::load(path);
+    if (value.kind() == pickle::Value::Kind::Object) return io::contents_of_value(value, file_bytes, path).tensors;
     BRASA_CHECK(value.is_dict(), path, ": the checkpoint is a ", value.kind_name(), ", not a dictionary of tensors");
     TensorDict out;
     for (const auto& [key, item] : value.pairs()) {

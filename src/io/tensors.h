@@ -22,6 +22,7 @@ bool looks_like_checkpoint(std::span<const std::byte> bytes);
 /// What an archive is read from: the tensors of a checkpoint's dictionary, or those of the objects that LibTorch's `torch::save`
 /// writes, below the names of their attributes, with the numbers and texts beside them.
 serialize::Contents contents_of_checkpoint(std::span<const std::byte> bytes, const std::string& source);
+serialize::Contents contents_of_value(const pickle::Value& root, size_t file_bytes, const std::string& source);
 /// Whether the value is an optimizer of LibTorch's; what Brasa's own is read from.
 bool is_libtorch_optimizer(const pickle::Value& root);
 serialize::Contents contents_of_optimizer(const pickle::Value& root, size_t file_bytes, const std::string& source);

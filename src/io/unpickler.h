@@ -9,6 +9,7 @@
 
 #include <brasa/pickle.h>
 
+#include "io/script_lists.h"
 #include "io/stored_tensor.h"
 
 namespace brasa::io {
@@ -44,9 +45,10 @@ class Unpickler {
     enum class State : uint8_t { Raw, Freezing, Frozen };
     Type type = Type::Leaf;
     State state = State::Raw;
-    uint32_t index = 0;        // of its storage or tensor
-    pickle::Value leaf;        // a global's name, an object's class; what it became
-    std::vector<Node*> items;  // keys and values in turn
+    uint32_t index = 0;                                       // of its storage or tensor
+    pickle::Value::Kind element = pickle::Value::Kind::None;  // a list's, where the file names it
+    pickle::Value leaf;                                       // a global's name, an object's class; what it became
+    std::vector<Node*> items;                                 // keys and values in turn
     bool is_dict() const { return type == Type::Dict || type == Type::OrderedDict || type == Type::Counter; }
   };
   using Type = Node::Type;

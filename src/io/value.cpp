@@ -18,6 +18,11 @@ Value::Value(const Tensor& v) : Value(stored({v, std::string(name(v.scalar_type(
 Value::Value(brasa::DType v) : Value(dtype(std::string(name(v)))) {}
 Value::Value(const brasa::Device& v) : Value(device(v.str())) {}
 
+Value Value::list_of(Kind element, Items v) {
+  Value out = list(std::move(v));
+  out.element_ = element;
+  return out;
+}
 Value Value::size(IntArrayRef sizes) { return {Kind::Size, Items(sizes.begin(), sizes.end())}; }
 Value Value::stored(StoredTensor v) {
   Value out;

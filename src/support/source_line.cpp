@@ -109,4 +109,11 @@ std::string users_line(const std::vector<void*>& stack) {
   return "";
 }
 
+std::string at_users_line() {
+  std::string line = users_line(call_stack());
+  size_t colon = line.find(':');
+  bool numbered = colon != line.npos && colon + 1 < line.size() && line[colon + 1] >= '0' && line[colon + 1] <= '9';
+  return numbered ? ", at " + line : "";
+}
+
 }  // namespace brasa

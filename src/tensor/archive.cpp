@@ -1,5 +1,6 @@
 #include <brasa/serialize/archive.h>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
@@ -11,17 +12,39 @@ namespace brasa::serialize {
 
 using autograd::IValue;
 
+void Order::add(std::string_view name) {
+  for (size_t dot = name.find('.');; dot = name.find('.', dot + 1)) {
+    places_.try_emplace(std::string(name.substr(0, dot)), next_);
+    if (dot == name.npos) break;
+  }
+  ++next_;
+}
+void Order::add(const std::string& name, const Order& below) {
+  add(name);
+  for (const auto& [inner, place] : below.places_) places_.try_emplace(name + "." + inner, next_ + place);
+  next_ += below.next_;
+}
+size_t Order::place(const std::string& name) const {
+  auto found = places_.find(name);
+  return found == places_.end() ? SIZE_MAX : found->second;
+}
+
 void OutputArchive::write(const std::string& key, const Tensor& tensor, bool) {
   if (!tensor.defined()) return;
   contents_.tensors[key] = tensor.detach();
+  contents_.order.add(key);
   if (tensor.requires_grad()) contents_.parameters.insert(key);
 }
-void OutputArchive::write(const std::string& key, const std::string& text) { contents_.texts[key] = text; }
+void OutputArchive::write(const std::string& key, const std::string& text) {
+  contents_.texts[key] = text;
+  contents_.order.add(key);
+}
 void OutputArchive::write(const std::string& key, const OutputArchive& nested) {
   for (const auto& [name, tensor] : nested.contents_.tensors) contents_.tensors[key + "." + name] = tensor;
   for (const auto& [name, text] : nested.contents_.texts) contents_.texts[key + "." + name] = text;
   for (const std::string& name : nested.contents_.parameters) contents_.parameters.insert(key + "." + name);
   contents_.parts.insert(key);
+  contents_.order.add(key, nested.contents_.order);
   for (const std::string& name : nested.contents_.parts) contents_.parts.insert(key + "." + name);
 }
 
@@ -129,7 +152,12 @@ std::vector<std::string> InputArchive::keys() const {
     collect(contents_->tensors, prefix_, found);
     collect(contents_->texts, prefix_, found);
   }
-  return {found.begin(), found.end()};
+  std::vector<std::pair<size_t, std::string>> placed;
+  for (const std::string& name : found) placed.emplace_back(contents_->order.place(prefix_ + name), name);
+  std::sort(placed.begin(), placed.end());
+  std::vector<std::string> out;
+  for (auto& [place, name] : placed) out.push_back(std::move(name));
+  return out;
 }
 
 }  // namespace brasa::serialize

@@ -57,5 +57,34 @@ TEST(Explain, ALoopOfManyBreaksHasFewGraphs) {
   EXPECT_LE(f.explain().graphs.size(), 80u);
 }
 
+TEST(Explain, ValuesThatAreInMemoryTogetherDoNotOverlap) {
+  Tensor w = numbers({40, 40});
+  auto f = compile([&](const Tensor& x) {
+    Tensor y = x;
+    for (int i = 0; i < 3; ++i) y = y.matmul(w).softmax(1);
+    return y;
+  });
+  f(numbers({30, 40}));
+  const Explanation e = f.explain();
+  ASSERT_EQ(e.graphs.size(), 1u);
+  const Explanation::Graph& g = e.graphs[0];
+  if (g.kernels_after == 0) GTEST_SKIP() << "a backend without kernels";
+  ASSERT_GT(g.memory.size(), 3u) << e.str(true);
+  int64_t separate = 0;
+  for (const auto& a : g.memory) {
+    EXPECT_LE(a.offset + a.bytes, a.prepared ? g.prepared_bytes : g.arena_bytes) << e.str(true);
+    EXPECT_LE(a.first, a.last);
+    EXPECT_LT(a.last, static_cast<size_t>(g.kernels_after));
+    separate += a.bytes;
+    for (const auto& b : g.memory) {
+      if (&a == &b || a.prepared != b.prepared || a.last < b.first || b.last < a.first) continue;
+      bool apart = a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset;
+      EXPECT_TRUE(apart || a.last == b.first || b.last == a.first) << e.str(true);  // else a kernel works in place
+    }
+  }
+  EXPECT_LT(g.arena_bytes, separate) << e.str(true);
+  EXPECT_NE(e.str(true).find("memory, kernels counted from 0: an arena of "), std::string::npos) << e.str(true);
+}
+
 }  // namespace
 }  // namespace brasa

@@ -53,6 +53,11 @@ TEST(Export, SizesVaryWithinTheirRanges) {
     EXPECT_TRUE(allclose(out[0], sum)) << rows;
     EXPECT_TRUE(allclose(out[1], more)) << rows;
   }
+  ExportOptions strict = alone({{0, 0, 1, 40, "rows"}, {1, 0, 1, 40, "rows"}});
+  strict.strict = true;
+  EXPECT_NO_THROW(export_(f, {rand({4, 6}), rand({4})}, strict));
+  strict.dynamic[1].name = "others";  // which have to be equal
+  EXPECT_THROW(export_(f, {rand({4, 6}), rand({4})}, strict), Error);
   std::vector<Tensor> out = {empty({6}), empty({82, 3})};
   EXPECT_EQ(program.run({rand({41, 6}), rand({41})}, out), ALONE_INPUT);
   EXPECT_STREQ(program.context.message, "input 'in0': size 0 is 41, expected 1 to 40");
@@ -147,6 +152,14 @@ TEST(Export, NumbersAndBranchesThatChangeWithSizes) {
     }
     EXPECT_GE(taken, 4);
     EXPECT_LT(taken, 9);
+    ExportOptions strict = alone({{0, 0, 1, 64}});
+    strict.strict = true;
+    try {
+      export_(f, {rand({3, 4})}, strict);
+      ADD_FAILURE() << k;
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("there is no code for 'in0' ["), std::string::npos) << e.what();
+    }
   }
 }
 

@@ -216,6 +216,18 @@ TEST(Import, FormsOfOlderVersions) {
     EXPECT_TRUE(load_pt2(folder.write("old.pt2", file))(x)[0].equal(now(x)[0]));
 }
 
+TEST(Import, TorchScriptIsNamed) {
+  std::string file = std::string(BRASA_TEST_DATA) + "/checkpoints/libtorch/script.pt";
+  for (auto read : {+[](const std::string& f) { io::load_pt2(f); }, +[](const std::string& f) { io::describe_pt2(f); }})
+    try {
+      read(file);
+      FAIL();
+    } catch (const Error& e) {
+      EXPECT_NE(std::string(e.what()).find("a TorchScript archive, whose code Brasa does not run"), std::string::npos)
+          << e.what();
+    }
+}
+
 TEST(Import, DamagedArchivesAreErrors) {
   Folder folder;
   MappedFile mapped = map_file(archive("nested_cond"));

@@ -315,6 +315,27 @@ TEST(LibTorchArchive, TensorsAndPlainValues) {
   EXPECT_EQ(several.items()[2].text(), "x");
 }
 
+// Written by Python's torch.jit.save: attributes of all kinds, and a module whose tensors are constants of its code.
+TEST(LibTorchArchive, TensorsOfTorchScript) {
+  std::string script = (kData / "libtorch/script.pt").string();
+  for (const TensorDict& tensors : {load_tensors(script), map_tensors(script)}) {
+    std::vector<std::string> names;
+    for (const auto& [name, t] : tensors) names.push_back(name);
+    EXPECT_EQ(names, (std::vector<std::string>{"count", "lin.bias", "lin.weight", "parts.0", "parts.1"}));
+    EXPECT_TRUE(tensors.at("lin.weight").equal(arange(6, TensorOptions(kFloat32).device(kCPU)).reshape({2, 3})));
+  }
+  TensorDict frozen = load_tensors((kData / "libtorch/frozen.pt").string());
+  EXPECT_EQ(frozen.size(), 4u);
+  EXPECT_TRUE(frozen.at("CONSTANTS.c0").equal(load_tensors(script).at("lin.weight")));
+  serialize::InputArchive archive, lin;
+  archive.load_from(script);
+  archive.read("lin", lin);
+  Tensor bias;
+  lin.read("bias", bias);
+  EXPECT_EQ(bias[1].item<float>(), 2);
+  EXPECT_EQ(load(script).at("sizes").element_kind(), Value::Kind::Int);
+}
+
 }  // namespace
 }  // namespace brasa::pickle
 

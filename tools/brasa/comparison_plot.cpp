@@ -3,39 +3,18 @@
 #include <cmath>
 
 #include "comparison.h"
+#include "svg.h"
 
 namespace brasa::tool {
+
+using svg::colour;
+using svg::escaped;
+using svg::line;
+using svg::text;
+
 namespace {
 
 constexpr double kLeft = 240, kWidth = 640, kTop = 64, kLine = 26, kBottom = 44;
-
-// Distinct for readers who see few colours (Okabe and Ito).
-const char* colour(size_t i) {
-  constexpr const char* kColours[] = {"#56b4e9", "#0072b2", "#e69f00", "#d55e00", "#009e73", "#cc79a7", "#777777"};
-  return kColours[i % std::size(kColours)];
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '&')
-      out += "&amp;";
-    else
-      out += c;
-  }
-  return out;
-}
-
-std::string text(double x, double y, const char* anchor, const std::string& what) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, escaped(what));
-}
-std::string line(double x1, double y1, double x2, double y2, const char* stroke, double width) {
-  return fmt::format(
-      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"{}\"/>\n", x1, y1, x2,
-      y2, stroke, width);
-}
 
 // Powers of two, from left to right.
 struct Axis {
@@ -68,10 +47,7 @@ std::string plot_of(const Comparison& c) {
     if (row.floor_ms && *row.floor_ms > 0) axis.include(*row.floor_ms / *one);
   }
   double bottom = kTop + kLine * static_cast<double>(c.rows.size()), height = bottom + kBottom;
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      kLeft + kWidth + 30, height);
+  std::string out = svg::begin(kLeft + kWidth + 30, height);
   double x = 16;
   for (size_t i = 0; i < c.candidates.size(); ++i) {
     out += fmt::format("<circle cx=\"{:.1f}\" cy=\"20\" r=\"5\" fill=\"{}\"/>\n", x, colour(i));

@@ -84,6 +84,7 @@ void add_export(CLI::App& app) {
        "For cuda: cublaslt computes products, cudnn convolutions; they must be there where it runs. Else it has "
        "kernels of its own")
       ->check(CLI::IsMember({"cublaslt", "cudnn"}));
+  c->add_flag("--strict", options->to.strict, "An error where there is no code for sizes that the archive allows");
   c->add_option("--numbers", options->to.numbers, "strict, default or fast, as compile's option; else BRASA_NUMBERS")
       ->capture_default_str();
   c->callback([options] { run(*options); });

@@ -84,7 +84,10 @@ void info(const std::string& path) {
   } else if (path.ends_with(".json")) {
     for (const auto& [name, t] : map_tensors(path)) print_tensor(name, t, std::string(brasa::name(t.scalar_type())));
   } else {
-    print_value("", pickle::load(path), 0);
+    pickle::Value value = pickle::load(path);
+    if (value.kind() == pickle::Value::Kind::Object)
+      std::printf("TorchScript's %s; tensors and attributes can be read, its code is not run\n", value.text().c_str());
+    print_value("", value, 0);
   }
 }
 

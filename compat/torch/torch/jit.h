@@ -8,7 +8,7 @@
 // TorchScript's names, so that programs which mention it compile. Brasa has no TorchScript: what would need one says so.
 namespace torch::jit {
 
-using IValue = ::brasa::autograd::IValue;
+using IValue = ::brasa::IValue;
 
 namespace script {
 
@@ -35,8 +35,9 @@ using script::Module;
 /// Always brasa::Error.
 inline Module load(const std::string& filename, std::optional<::brasa::Device> = std::nullopt) {
   throw ::brasa::Error("torch::jit::load(\"" + filename +
-                       "\"): Brasa does not run TorchScript. Save the weights in Python " +
-                       "with safetensors, build the module of torch::nn classes and use torch::load on it");
+                       "\"): Brasa does not run TorchScript. Build the module of torch::nn " +
+                       "classes and use torch::load on it, which takes the file's tensors; or write the model with " +
+                       "Python's torch.export, and load it with brasa::io::load_pt2");
 }
 
 }  // namespace torch::jit

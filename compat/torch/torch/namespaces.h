@@ -20,9 +20,11 @@ namespace c10 {
 #include <torch/detail/names.h>
 template <class T>
 using complex = std::complex<T>;
-using IValue = ::brasa::autograd::IValue;
-namespace impl {}
-namespace ivalue {}
+namespace impl {
+using GenericList = ::brasa::List<::brasa::IValue>;
+using GenericDict = ::brasa::Dict<::brasa::IValue, ::brasa::IValue>;
+}  // namespace impl
+namespace ivalue = ::brasa::ivalue;
 }  // namespace c10
 
 namespace at {
@@ -58,6 +60,8 @@ namespace torch {
 using ::c10::dtype;
 #include <torch/detail/names.h>
 #include <brasa/operator_names.inc>
+using ::brasa::pickle_load;
+using ::brasa::pickle_save;
 using ::brasa::tensor;
 using Dtype = ::brasa::DType;
 inline constexpr ::brasa::DType kU8 = ::brasa::kUInt8, kI8 = ::brasa::kInt8, kI16 = ::brasa::kInt16,

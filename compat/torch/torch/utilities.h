@@ -49,8 +49,6 @@ using std::monostate;
 using std::variant;
 using std::visit;
 using Storage = ::brasa::TensorStorage;
-template <class T>
-using List = std::vector<T>;
 
 template <class... A>
 std::string str(const A&... parts) {

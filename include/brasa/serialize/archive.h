@@ -9,6 +9,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <brasa/autograd.h>
@@ -18,11 +19,27 @@
 /// Files are safetensors, whose metadata the texts are, or LibTorch's archives.
 namespace brasa::serialize {
 
+/// In which order names came, and what lies above them.
+class BRASA_API Order {
+ public:
+  void add(std::string_view name);
+  /// All of the other's, below this name.
+  void add(const std::string& name, const Order& below);
+  /// Behind all others for one that did not.
+  size_t place(const std::string& name) const;
+
+ private:
+  std::map<std::string, size_t, std::less<>> places_;
+  size_t next_ = 0;
+};
+
 struct Contents {
   std::map<std::string, Tensor> tensors;
   std::map<std::string, std::string> texts;
   /// Of the tensors those that require a gradient, and every nested archive, which may be empty. Safetensors has neither.
   std::set<std::string> parameters, parts;
+  /// Of tensors and texts, as they were written; files of safetensors keep none.
+  Order order = {};
 };
 
 enum class Form : uint8_t {
@@ -75,7 +92,7 @@ class BRASA_API InputArchive {
   /// What lies under key + ".".
   bool try_read(const std::string& key, InputArchive& nested) const;
   void read(const std::string& key, InputArchive& nested) const;
-  /// Names at this level, up to the first dot.
+  /// Names at this level, up to the first dot, in the order of writing.
   std::vector<std::string> keys() const;
   const std::string& source() const { return source_; }
 
