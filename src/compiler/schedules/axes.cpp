@@ -38,7 +38,14 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   if (out.axes.empty()) return out;
   auto is_short = [&](const Axis& a) { return a.extent.is_constant() && a.extent.constant() < lanes; };
   out.vector = out.axes.size() - 1;
-  auto step = [&](Expr place, const Axis& a) { return coefficient(place, places.ranges[a.first + a.count - 1]); };
+  // None where a place takes uneven steps.
+  auto step = [&](Expr place, const Axis& a) -> std::optional<Expr> {
+    Expr along = places.ranges[a.first + a.count - 1];
+    auto varies = [&](Expr e) { return contains_symbol(e, along); };
+    for (const Places::Pick& p : places.picks)
+      if (contains_symbol(place, p.index) && std::any_of(p.at.begin(), p.at.end(), varies)) return std::nullopt;
+    return coefficient(place, along);
+  };
   // Lanes that lie farther apart are fetched one by one, which costs more than short vectors where each sums many of them.
   constexpr int64_t kNear = 4;
   auto is_near = [&](const Axis& a) {
