@@ -62,10 +62,21 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   bool uneven =
       std::any_of(places.exprs.begin(), places.exprs.end(), [&](Expr e) { return !step(e, out.axes.back()); });
   bool short_row = is_short(out.axes.back());
-  if (lanes > 0 && d.folds(out.axes.back().first) && (uneven || short_row))
+  // All that is read along the last axis is fetched one by one anyway: along another one no vector needs to be summed up.
+  bool scattered = uneven && std::all_of(places.accesses.begin(), places.accesses.end(), [&](const Places::Access& a) {
+                     auto s = step(a.place, out.axes.back());
+                     return !s || s->is(0);
+                   });
+  if (lanes > 0 && d.folds(out.axes.back().first) && (uneven || short_row)) {
+    std::optional<size_t> near, kept;
     for (size_t i = 0; i < out.axes.size(); ++i)
-      if (const Axis& a = out.axes[i]; !d.folds(a.first) && !is_short(a) && ((short_row && few) || is_near(a)))
-        out.vector = i;
+      if (const Axis& a = out.axes[i]; !d.folds(a.first) && !is_short(a)) {
+        kept = i;
+        if ((short_row && few) || is_near(a)) near = i;
+      }
+    if (scattered && !near) near = kept;
+    if (near) out.vector = *near;
+  }
   // Few neighbours make no good vector.
   if (short_row && !d.folds(out.axes.back().first))
     for (size_t i = 0; i < out.axes.size(); ++i)

@@ -138,6 +138,25 @@ llvm::Value* Emitter::compare_indices(ScalarOp op, const ir::Node* n) {
   return emit_compare(op, llvm::ConstantVector::get(turns), rest, DType::Int32);
 }
 
+namespace {
+
+// 3·2⁵¹, whose last digit is worth 1: integers between -2⁵¹ and 2⁵¹ are digits of the double that is so much greater.
+constexpr double kIntegers = 0x1.8p52;
+
+}  // namespace
+
+llvm::Value* Emitter::integer_to_double(llvm::Value* v) {
+  llvm::Constant* shift = llvm::ConstantFP::get(like(b_.getDoubleTy(), v), kIntegers);
+  llvm::Value* bits = b_.CreateBitCast(shift, v->getType());
+  return b_.CreateFSub(b_.CreateBitCast(b_.CreateAdd(v, bits), shift->getType()), shift);
+}
+
+llvm::Value* Emitter::double_to_integer(llvm::Value* v) {
+  llvm::Constant* shift = llvm::ConstantFP::get(v->getType(), kIntegers);
+  llvm::Type* integers = like(b_.getInt64Ty(), v);
+  return b_.CreateSub(b_.CreateBitCast(b_.CreateFAdd(v, shift), integers), b_.CreateBitCast(shift, integers));
+}
+
 // Of integers between -2⁵⁰ and 2⁵⁰, as all places are. No processor divides vectors of integers. The nearest double to a quotient never lies
 // beyond an integer that the quotient does not reach; a divisor that is the same for all lanes is divided by once, as x + ½ is so far from its
 // multiples that the product with its reciprocal, whose two roundings are less than that, lies between the same ones.
@@ -146,26 +165,19 @@ llvm::Value* Emitter::divide_lanes(ExprKind kind, llvm::Value* a, llvm::Value* d
   b_.clearFastMathFlags();
   bool once = lanes_of(d) == 1;
   if (!once) match(a, d);
-  llvm::Type* doubles = like(b_.getDoubleTy(), a);
-  auto of = [&](double x) { return llvm::ConstantFP::get(doubles, x); };
-  // 3·2⁵¹, whose last digit is worth 1: integers are digits of the double that is so much greater.
-  llvm::Value *shift = of(0x1.8p52), *bits = b_.CreateBitCast(shift, a->getType());
-  auto to_double = [&](llvm::Value* v) {
-    return b_.CreateFSub(b_.CreateBitCast(b_.CreateAdd(v, bits), doubles), shift);
-  };
-  llvm::Value *x = to_double(a), *y, *r;
+  llvm::Value *x = integer_to_double(a), *y, *r;
   if (once) {
     llvm::Value* divisor = b_.CreateSIToFP(d, b_.getDoubleTy());
     llvm::Value* reciprocal = b_.CreateFDiv(llvm::ConstantFP::get(b_.getDoubleTy(), 1), divisor);
     y = splat(divisor, lanes_of(a));
-    r = b_.CreateFMul(b_.CreateFAdd(x, of(0.5)), splat(reciprocal, lanes_of(a)));
+    r = b_.CreateFMul(b_.CreateFAdd(x, llvm::ConstantFP::get(x->getType(), 0.5)), splat(reciprocal, lanes_of(a)));
   } else {
-    y = to_double(d);
+    y = integer_to_double(d);
     r = b_.CreateFDiv(x, y);
   }
   r = emit_rounding(ScalarOp::Floor, r);
   if (kind == ExprKind::Mod) r = b_.CreateFSub(x, b_.CreateFMul(r, y));
-  return b_.CreateSub(b_.CreateBitCast(b_.CreateFAdd(r, shift), a->getType()), bits);
+  return double_to_integer(r);
 }
 
 llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& symbol,

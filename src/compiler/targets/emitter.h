@@ -127,6 +127,8 @@ class Emitter {
   /// `known`: what was computed before; the first one grows.
   llvm::Value* eval_any(ir::Expr e, const std::function<llvm::Value*(ir::Expr)>& symbol,
                         std::span<ExprValues* const> known);
+  llvm::Value* integer_to_double(llvm::Value* v);
+  llvm::Value* double_to_integer(llvm::Value* v);
   llvm::Value* divide_lanes(ir::ExprKind kind, llvm::Value* a, llvm::Value* d);
   ir::Expr at_copy(ir::Expr e);
   LaneIndex lane_index(ir::Expr e);
@@ -225,6 +227,7 @@ class Emitter {
   llvm::Value* emit_binary(ScalarOp op, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* emit_compare(ScalarOp op, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* extremum(bool max, llvm::Value* a, llvm::Value* b, DType t);
+  llvm::Value* divide_longs(llvm::Value* a, llvm::Value* b);
   llvm::Value* divide(llvm::Value* a, llvm::Value* b, DType t, bool remainder);
   llvm::Value* shift(bool left, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* round_to_even(llvm::Value* x);
