@@ -62,11 +62,18 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   bool uneven =
       std::any_of(places.exprs.begin(), places.exprs.end(), [&](Expr e) { return !step(e, out.axes.back()); });
   bool short_row = is_short(out.axes.back());
-  // All that is read along the last axis is fetched one by one anyway: along another one no vector needs to be summed up.
-  bool scattered = uneven && std::all_of(places.accesses.begin(), places.accesses.end(), [&](const Places::Access& a) {
-                     auto s = step(a.place, out.axes.back());
-                     return !s || s->is(0);
-                   });
+  // What is read along the last axis is fetched one by one anyway, but for weights that other rows read, too: along another axis no vector
+  // needs to be summed up. Long sums gain nothing from it.
+  constexpr int kLongSum = 4;  // vectors
+  auto is_fetched = [&](const Places::Access& read) {
+    auto s = step(read.place, out.axes.back());
+    if (!s || s->is(0)) return true;
+    return std::any_of(out.axes.begin(), out.axes.end(), [&](const Axis& a) {
+      return !d.folds(a.first) && step(read.place, a) == std::optional(Expr(0));
+    });
+  };
+  bool scattered = uneven && !(summed.is_constant() && summed.constant() >= kLongSum * lanes) &&
+                   std::all_of(places.accesses.begin(), places.accesses.end(), is_fetched);
   if (lanes > 0 && d.folds(out.axes.back().first) && (uneven || short_row)) {
     std::optional<size_t> near, kept;
     for (size_t i = 0; i < out.axes.size(); ++i)
