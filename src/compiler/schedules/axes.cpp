@@ -63,7 +63,7 @@ MergedAxes merged_axes(const Group& group, int lanes) {
       std::any_of(places.exprs.begin(), places.exprs.end(), [&](Expr e) { return !step(e, out.axes.back()); });
   bool short_row = is_short(out.axes.back());
   // What is read along the last axis is fetched one by one anyway, but for weights that other rows read, too: along another axis no vector
-  // needs to be summed up. Long sums gain nothing from it.
+  // needs to be summed up. Sums that are long, or may be, gain nothing from it.
   constexpr int kLongSum = 4;  // vectors
   auto is_fetched = [&](const Places::Access& read) {
     auto s = step(read.place, out.axes.back());
@@ -72,7 +72,7 @@ MergedAxes merged_axes(const Group& group, int lanes) {
       return !d.folds(a.first) && step(read.place, a) == std::optional(Expr(0));
     });
   };
-  bool scattered = uneven && !(summed.is_constant() && summed.constant() >= kLongSum * lanes) &&
+  bool scattered = uneven && summed.is_constant() && summed.constant() < kLongSum * lanes &&
                    std::all_of(places.accesses.begin(), places.accesses.end(), is_fetched);
   if (lanes > 0 && d.folds(out.axes.back().first) && (uneven || short_row)) {
     std::optional<size_t> near, kept;
