@@ -102,7 +102,8 @@ bool by_instructions(X x) { return Context::current().gpu && !x.is_double(); }
 X exp(X x) {
   if (by_instructions(x)) return exp_by_instruction(x);
   const Limits& l = limits(x);
-  x = select(x < l.exp_low, like(x, l.exp_zero), at_most(x, l.exp_high));
+  X zero = like(x, l.exp_zero), low = x < l.exp_low, near = at_most(x, l.exp_high);
+  x = select(low, zero, near);
   X n = round(x * kLog2e);
   return scale(exp_reduced(less_ln2(x, n)), n);
 }
@@ -114,7 +115,8 @@ X exp_of_sum(X high, X low) {
 
 X exp2(X x) {
   double low = x.is_double() ? -1080 : -152, high = x.is_double() ? 1025 : 129, zero = x.is_double() ? -2046 : -254;
-  x = select(x < low, like(x, zero), at_most(x, high));
+  X vanishing = like(x, zero), tiny = x < low, near = at_most(x, high);
+  x = select(tiny, vanishing, near);
   X n = round(x);
   return scale(exp_reduced((x - n) * kLn2), n);
 }
