@@ -186,6 +186,27 @@ TEST_P(Structure, Strides) {
   for (int j = 0; j < 64 * 48; ++j) ASSERT_EQ(got[j], in[(j % 64) * 48 + j / 64]);
 }
 
+// Places near the multiples of a divisor that is known when the kernel runs, as far out as places go.
+TEST_P(Structure, Quotients) {
+  Kernel k;
+  Expr d = Expr::size(0), start = Expr::size(1);
+  Value quotients = k.b.buffer(DType::Int64, 20), rests = k.b.buffer(DType::Int64, 20);
+  Expr r = k.b.loop("vector", 20, 8);
+  k.b.store(quotients, r, k.b.index(floordiv(start + r, d)));
+  k.b.store(rests, r, k.b.index(mod(start + r, d)));
+  k.compile(GetParam());
+  for (int64_t divisor : {int64_t{1}, int64_t{3}, int64_t{7}, int64_t{641}, int64_t{1000003}, (int64_t{1} << 31) - 1})
+    for (int64_t far : {int64_t{40}, int64_t{1} << 31, (int64_t{1} << 50) - 40}) {
+      int64_t first = std::max<int64_t>(far / divisor * divisor - 10, 0);
+      std::vector<int64_t> q(20), rest(20);
+      k.run({q.data(), rest.data()}, {divisor, first});
+      for (int64_t j = 0; j < 20; ++j) {
+        ASSERT_EQ(q[j], (first + j) / divisor) << first + j << " / " << divisor;
+        ASSERT_EQ(rest[j], (first + j) % divisor) << first + j << " % " << divisor;
+      }
+    }
+}
+
 TEST_P(Structure, SerialUnrollAndColumnSums) {
   Kernel k;
   Expr rows = Expr::size(0), n = Expr::size(1);

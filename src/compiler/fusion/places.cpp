@@ -88,7 +88,8 @@ class Walker {
     with_room([&] {
       Pick pick = [&](Value indices, const Index& at, Expr size) {
         walk(indices, at);
-        return Expr::value(next_++, size);
+        out_.picks.push_back({Expr::value(next_++, size), at});
+        return out_.picks.back().index;
       };
       for (const Read& r : reads(n, index, pick)) {
         for (const Bound& b : r.where) out_.exprs.push_back(b.e);

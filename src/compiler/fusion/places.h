@@ -35,6 +35,11 @@ struct Places {
     ir::Expr place;
   };
   std::vector<Access> accesses;  // those of `exprs` that are places in inputs
+  struct Pick {
+    ir::Expr index;  // a symbol in `exprs`: what is read from an index's tensor
+    Index at;        // there
+  };
+  std::vector<Pick> picks;
 };
 Places places_of(const Group& group);
 

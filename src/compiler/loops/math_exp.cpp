@@ -11,12 +11,15 @@ namespace {
 struct Limits {
   double ln2_high, ln2_low, log10_2_high, log10_2_low;
   double exp_low, exp_high;  // beyond, exp is 0 or infinity
+  // Here 2^n is the product of two zeros: one that rounds to 0 takes a hundred times as long, and masked scores are -inf.
+  double exp_zero;
   int mantissa;
   double min_normal;
 };
-constexpr Limits kFloat{0x1.62ep-1, 0x1.0bfbe8e7bcd5ep-15, 0x1.344p-2, 0x1.3509f79fef312p-18, -104, 89, 23, 0x1p-126};
-constexpr Limits kDouble{0x1.62e42feep-1, 0x1.a39ef35793c76p-33, 0x1.34413508p-2, 0x1.f79fef311f12bp-34, -746, 710, 52,
-                         0x1p-1022};
+constexpr Limits kFloat{0x1.62ep-1, 0x1.0bfbe8e7bcd5ep-15, 0x1.344p-2, 0x1.3509f79fef312p-18, -104, 89, -176.06, 23,
+                        0x1p-126};
+constexpr Limits kDouble{
+    0x1.62e42feep-1, 0x1.a39ef35793c76p-33, 0x1.34413508p-2, 0x1.f79fef311f12bp-34, -746, 710, -1418.2, 52, 0x1p-1022};
 const Limits& limits(X x) { return x.is_double() ? kDouble : kFloat; }
 
 constexpr double kLog2e = 1.4426950408889634, kLog10e = 0.43429448190325182, kLn2 = 0.69314718055994531;
@@ -99,7 +102,8 @@ bool by_instructions(X x) { return Context::current().gpu && !x.is_double(); }
 X exp(X x) {
   if (by_instructions(x)) return exp_by_instruction(x);
   const Limits& l = limits(x);
-  x = at_least(at_most(x, l.exp_high), l.exp_low);
+  X zero = like(x, l.exp_zero), low = x < l.exp_low, near = at_most(x, l.exp_high);
+  x = select(low, zero, near);
   X n = round(x * kLog2e);
   return scale(exp_reduced(less_ln2(x, n)), n);
 }
@@ -110,8 +114,9 @@ X exp_of_sum(X high, X low) {
 }
 
 X exp2(X x) {
-  double low = x.is_double() ? -1080 : -152, high = x.is_double() ? 1025 : 129;
-  x = at_least(at_most(x, high), low);
+  double low = x.is_double() ? -1080 : -152, high = x.is_double() ? 1025 : 129, zero = x.is_double() ? -2046 : -254;
+  X vanishing = like(x, zero), tiny = x < low, near = at_most(x, high);
+  x = select(tiny, vanishing, near);
   X n = round(x);
   return scale(exp_reduced((x - n) * kLn2), n);
 }

@@ -40,29 +40,37 @@ X rem_far(X x, X y) {
   return convert(r, DType::Float64) * power_of_two(half, DType::Float64) * power_of_two(e - half, DType::Float64);
 }
 
-}  // namespace
-
-X rem(X x, X y) {
-  if (!is_floating(x.type())) return op(ScalarOp::Rem, x, y);
-  if (!x.is_double()) return convert(rem(convert(x, DType::Float64), convert(y, DType::Float64)), DType::Float32);
-  X a = abs(x), b = abs(y);
-  X near;
-  {
-    // The quotient is right or one off, and x - q y is exact as a sum of three terms.
-    X q = trunc(a / b);
-    Pair p = two_product(q, b);
+// Of doubles that have so many digits.
+X rem(X x, X y, int digits) {
+  X a = abs(x), b = abs(y), near, easy;
+  // The quotient is right or one off.
+  X q = trunc(a / b);
+  if (digits == 24) {
+    near = a - q * b;  // exact
+    easy = a < b * 0x1p29;
+  } else {
     Exactly exactly;
+    Pair p = two_product(q, b);
     near = (a - p.high) - p.low;
-    near = select(near < 0.0, near + b, near);
-    near = select(near >= b, near - b, near);
+    // The halves of the product must neither overflow nor be denormal.
+    easy = (a < b * 0x1p50) & (a < 0x1p960) & (b > 0x1p-900);
   }
-  // Smaller ones are done already; the halves of the product must neither overflow nor be denormal.
-  X easy = (a < b * 0x1p50) & (a < 0x1p960) & (b > 0x1p-900);
+  near = select(near < 0.0, near + b, near);
+  near = select(near >= b, near - b, near);
+  // Smaller ones are done already.
   X r = unlikely(!easy, rem_far(a, b), near);
   r = select(a < b, a, r);
   r = select((b > 0.0) & (a < infinity(x)), r, nan(x));
   r = flip_sign(r, sign_bits(x));
   return select(is_nan(x) | is_nan(y), nan(x), r);
+}
+
+}  // namespace
+
+X rem(X x, X y) {
+  if (!is_floating(x.type())) return op(ScalarOp::Rem, x, y);
+  if (x.is_double()) return rem(x, y, 53);
+  return convert(rem(convert(x, DType::Float64), convert(y, DType::Float64), 24), DType::Float32);
 }
 
 X int_pow(X x, X y) {

@@ -38,7 +38,14 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   if (out.axes.empty()) return out;
   auto is_short = [&](const Axis& a) { return a.extent.is_constant() && a.extent.constant() < lanes; };
   out.vector = out.axes.size() - 1;
-  auto step = [&](Expr place, const Axis& a) { return coefficient(place, places.ranges[a.first + a.count - 1]); };
+  // None where a place takes uneven steps.
+  auto step = [&](Expr place, const Axis& a) -> std::optional<Expr> {
+    Expr along = places.ranges[a.first + a.count - 1];
+    auto varies = [&](Expr e) { return contains_symbol(e, along); };
+    for (const Places::Pick& p : places.picks)
+      if (contains_symbol(place, p.index) && std::any_of(p.at.begin(), p.at.end(), varies)) return std::nullopt;
+    return coefficient(place, along);
+  };
   // Lanes that lie farther apart are fetched one by one, which costs more than short vectors where each sums many of them.
   constexpr int64_t kNear = 4;
   auto is_near = [&](const Axis& a) {
@@ -55,10 +62,28 @@ MergedAxes merged_axes(const Group& group, int lanes) {
   bool uneven =
       std::any_of(places.exprs.begin(), places.exprs.end(), [&](Expr e) { return !step(e, out.axes.back()); });
   bool short_row = is_short(out.axes.back());
-  if (lanes > 0 && d.folds(out.axes.back().first) && (uneven || short_row))
+  // What is read along the last axis is fetched one by one anyway, but for weights that other rows read, too: along another axis no vector
+  // needs to be summed up. Sums that are long, or may be, gain nothing from it.
+  constexpr int kLongSum = 4;  // vectors
+  auto is_fetched = [&](const Places::Access& read) {
+    auto s = step(read.place, out.axes.back());
+    if (!s || s->is(0)) return true;
+    return std::any_of(out.axes.begin(), out.axes.end(), [&](const Axis& a) {
+      return !d.folds(a.first) && step(read.place, a) == std::optional(Expr(0));
+    });
+  };
+  bool scattered = uneven && summed.is_constant() && summed.constant() < kLongSum * lanes &&
+                   std::all_of(places.accesses.begin(), places.accesses.end(), is_fetched);
+  if (lanes > 0 && d.folds(out.axes.back().first) && (uneven || short_row)) {
+    std::optional<size_t> near, kept;
     for (size_t i = 0; i < out.axes.size(); ++i)
-      if (const Axis& a = out.axes[i]; !d.folds(a.first) && !is_short(a) && ((short_row && few) || is_near(a)))
-        out.vector = i;
+      if (const Axis& a = out.axes[i]; !d.folds(a.first) && !is_short(a)) {
+        kept = i;
+        if ((short_row && few) || is_near(a)) near = i;
+      }
+    if (scattered && !near) near = kept;
+    if (near) out.vector = *near;
+  }
   // Few neighbours make no good vector.
   if (short_row && !d.folds(out.axes.back().first))
     for (size_t i = 0; i < out.axes.size(); ++i)

@@ -26,6 +26,8 @@ constexpr double kStridedWork = 4;
 constexpr int64_t kSecondCache = 1 << 20;
 // Elements along a side of a tile: of most types a few cache lines.
 constexpr int64_t kTile = 32;
+// A scatter's updates are read once for each piece of their rows, and memory sends the next lines of a long piece ahead. Threads share pieces.
+constexpr int64_t kScatterBytes = 4096, kSharedScatterBytes = 1024;
 // Elements of a window that is worth a copy of the body for each.
 constexpr int64_t kTaps = 25;
 // A body that may be spelled out for each lane of a vector, without what fetches its elements.
@@ -219,7 +221,11 @@ class Scheduler {
   void scatter() {
     s_.before.push_back(schedule(initial_value(g_), m_));
     s_.width = m_.lanes(4);
-    s_.axes = free_axes(g_, 4 * s_.width);
+    int64_t piece = 4 * s_.width, bytes = m_.threads > 1 ? kSharedScatterBytes / m_.threads : kScatterBytes;
+    s_.axes = free_axes(g_, piece);
+    // Columns of a row; of other dimensions neighbouring pieces share lines.
+    bool row = !s_.axes.empty() && s_.axes.back().first + 1 == g_.domain.dims.size();
+    if (row) s_.axes.back().piece = std::max(piece, bytes / 4);
     work_ = 1e9;  // as long as there are updates
   }
 

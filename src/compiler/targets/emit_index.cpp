@@ -138,22 +138,46 @@ llvm::Value* Emitter::compare_indices(ScalarOp op, const ir::Node* n) {
   return emit_compare(op, llvm::ConstantVector::get(turns), rest, DType::Int32);
 }
 
-// Of integers between -2⁵¹ and 2⁵¹, as all places are, the nearest double to a quotient never lies beyond an integer that the quotient
-// does not reach; and no processor divides vectors of integers.
+namespace {
+
+// 3·2⁵¹, whose last digit is worth 1: integers between -2⁵¹ and 2⁵¹ are digits of the double that is so much greater.
+constexpr double kIntegers = 0x1.8p52;
+
+}  // namespace
+
+llvm::Value* Emitter::integer_to_double(llvm::Value* v) {
+  llvm::Constant* shift = llvm::ConstantFP::get(like(b_.getDoubleTy(), v), kIntegers);
+  llvm::Value* bits = b_.CreateBitCast(shift, v->getType());
+  return b_.CreateFSub(b_.CreateBitCast(b_.CreateAdd(v, bits), shift->getType()), shift);
+}
+
+llvm::Value* Emitter::double_to_integer(llvm::Value* v) {
+  llvm::Constant* shift = llvm::ConstantFP::get(v->getType(), kIntegers);
+  llvm::Type* integers = like(b_.getInt64Ty(), v);
+  return b_.CreateSub(b_.CreateBitCast(b_.CreateFAdd(v, shift), integers), b_.CreateBitCast(shift, integers));
+}
+
+// Of integers between -2⁵⁰ and 2⁵⁰, as all places are. No processor divides vectors of integers. The nearest double to a quotient never lies
+// beyond an integer that the quotient does not reach; a divisor that is the same for all lanes is divided by once, as x + ½ is so far from its
+// multiples that the product with its reciprocal, whose two roundings are less than that, lies between the same ones.
 llvm::Value* Emitter::divide_lanes(ExprKind kind, llvm::Value* a, llvm::Value* d) {
   llvm::IRBuilder<>::FastMathFlagGuard flags(b_);
   b_.clearFastMathFlags();
-  llvm::Type* doubles = like(b_.getDoubleTy(), a);
-  // 3·2⁵¹, whose last digit is worth 1: integers are digits of the double that is so much greater.
-  llvm::Value* shift = llvm::ConstantFP::get(doubles, 0x1.8p52);
-  llvm::Value* bits = b_.CreateBitCast(shift, a->getType());
-  auto to_double = [&](llvm::Value* v) {
-    return b_.CreateFSub(b_.CreateBitCast(b_.CreateAdd(v, bits), doubles), shift);
-  };
-  llvm::Value *x = to_double(a), *y = to_double(d);
-  llvm::Value* r = emit_rounding(ScalarOp::Floor, b_.CreateFDiv(x, y));
+  bool once = lanes_of(d) == 1;
+  if (!once) match(a, d);
+  llvm::Value *x = integer_to_double(a), *y, *r;
+  if (once) {
+    llvm::Value* divisor = b_.CreateSIToFP(d, b_.getDoubleTy());
+    llvm::Value* reciprocal = b_.CreateFDiv(llvm::ConstantFP::get(b_.getDoubleTy(), 1), divisor);
+    y = splat(divisor, lanes_of(a));
+    r = b_.CreateFMul(b_.CreateFAdd(x, llvm::ConstantFP::get(x->getType(), 0.5)), splat(reciprocal, lanes_of(a)));
+  } else {
+    y = integer_to_double(d);
+    r = b_.CreateFDiv(x, y);
+  }
+  r = emit_rounding(ScalarOp::Floor, r);
   if (kind == ExprKind::Mod) r = b_.CreateFSub(x, b_.CreateFMul(r, y));
-  return b_.CreateSub(b_.CreateBitCast(b_.CreateFAdd(r, shift), a->getType()), bits);
+  return double_to_integer(r);
 }
 
 llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& symbol,
@@ -182,12 +206,14 @@ llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& 
     case ExprKind::FloorDiv:
     case ExprKind::Mod: {
       llvm::Value *a = arg(0), *d = arg(1);
-      match(a, d);
       // A divisor is positive wherever it matters; a loop that never runs may still divide by an extent of 0 here.
       if (e->args[1]->min < 1) d = intrinsic(llvm::Intrinsic::smax, {d, number(d->getType(), 1)});
-      if (lanes_of(a) > 1 && !is_power_of_two(e->args[1])) {
+      if (std::max(lanes_of(a), lanes_of(d)) > 1 && !is_power_of_two(e->args[1])) {
         r = divide_lanes(e->kind, a, d);
-      } else if (e->args[0]->min >= 0) {
+        break;
+      }
+      match(a, d);
+      if (e->args[0]->min >= 0) {
         r = e->kind == ExprKind::FloorDiv ? b_.CreateUDiv(a, d) : b_.CreateURem(a, d);
       } else {
         llvm::Value *q = b_.CreateSDiv(a, d), *rest = b_.CreateNSWSub(a, b_.CreateNSWMul(q, d));

@@ -165,6 +165,31 @@ llvm::Value* Emitter::extremum(bool max, llvm::Value* a, llvm::Value* b, DType t
   return b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, b_.CreateSelect(win, b, a));
 }
 
+// Vectors of small numbers as doubles, whose truncated quotient is exact; others lane by lane.
+llvm::Value* Emitter::divide_longs(llvm::Value* a, llvm::Value* b) {
+  llvm::IRBuilder<>::FastMathFlagGuard flags(b_);
+  b_.clearFastMathFlags();
+  auto small = [&](llvm::Value* v) {
+    llvm::Value* above = b_.CreateAdd(v, number(v->getType(), int64_t{1} << 51));
+    return b_.CreateICmpULT(above, number(v->getType(), int64_t{1} << 52));
+  };
+  llvm::Value *a_is_small = small(a), *b_is_small = small(b);
+  llvm::Value* all = b_.CreateAndReduce(b_.CreateAnd(a_is_small, b_is_small));
+  llvm::Value *x = integer_to_double(a), *y = integer_to_double(b);
+  llvm::Value* near = double_to_integer(emit_rounding(ScalarOp::Trunc, b_.CreateFDiv(x, y)));
+  auto* before = b_.GetInsertBlock();
+  llvm::Value* far = nullptr;
+  llvm::BasicBlock* last = nullptr;
+  emit_if(b_.CreateNot(all), [&] {
+    far = b_.CreateSDiv(a, b);
+    last = b_.GetInsertBlock();
+  });
+  auto* phi = b_.CreatePHI(near->getType(), 2);
+  phi->addIncoming(near, before);
+  phi->addIncoming(far, last);
+  return phi;
+}
+
 llvm::Value* Emitter::divide(llvm::Value* a, llvm::Value* b, DType t, bool remainder) {
   llvm::Type* type = a->getType();
   llvm::Value *zero = number(type, 0), *one = number(type, 1);
@@ -183,7 +208,8 @@ llvm::Value* Emitter::divide(llvm::Value* a, llvm::Value* b, DType t, bool remai
     // The processor traps on 0 and on the one quotient that overflows.
     llvm::Value* minus = b_.CreateICmpEQ(b, number(type, -1));
     llvm::Value* safe = b_.CreateSelect(b_.CreateOr(none, minus), one, b);
-    quotient = b_.CreateSelect(minus, b_.CreateNeg(a), b_.CreateSDiv(a, safe));
+    bool longs = lanes_of(a) > 1 && !constant && !target_.gpu;
+    quotient = b_.CreateSelect(minus, b_.CreateNeg(a), longs ? divide_longs(a, safe) : b_.CreateSDiv(a, safe));
   } else {
     quotient = b_.CreateUDiv(a, b_.CreateSelect(none, one, b));
   }

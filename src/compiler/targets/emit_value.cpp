@@ -80,11 +80,16 @@ llvm::Value* Emitter::emit_number(size_t input) {
   return from_memory(b_.CreateBitCast(b_.CreateTrunc(buffers_[input], b_.getIntNTy(bits)), memory), t);
 }
 
+// Lanes behind a loop's end hold what no element is: zeros, which may be rare.
+llvm::Value* Emitter::any_lane(llvm::Value* condition) {
+  return lanes_of(condition) > 1 ? b_.CreateOrReduce(full_mask(condition)) : condition;
+}
+
 // The rare value is computed in a branch that is entered if any lane needs it. What is emitted there is not known outside.
 llvm::Value* Emitter::emit_unlikely(const Node* n) {
   llvm::Value *condition = eval(n->arg<Value>(0)), *usual = eval(n->arg<Value>(2));
   usual = splat(usual, lanes_of(condition));
-  llvm::Value* any = lanes_of(condition) > 1 ? b_.CreateOrReduce(condition) : condition;
+  llvm::Value* any = any_lane(condition);
   auto* before = b_.GetInsertBlock();
   llvm::BasicBlock* last = nullptr;
   llvm::Value* chosen = nullptr;
@@ -119,7 +124,7 @@ llvm::Value* Emitter::emit_select(const Node* n) {
 // The value if any lane needs it, else 0. What is emitted there is not known outside.
 llvm::Value* Emitter::in_branch(Value v, llvm::Value* needed, std::span<const Value> first) {
   for (Value other : first) eval(other);
-  llvm::Value* any = lanes_of(needed) > 1 ? b_.CreateOrReduce(needed) : needed;
+  llvm::Value* any = any_lane(needed);
   auto* before = b_.GetInsertBlock();
   llvm::BasicBlock* last = nullptr;
   llvm::Value* value = nullptr;

@@ -110,6 +110,7 @@ class Emitter {
   llvm::Value* eval(ir::Value v);
   Values emit_node(const ir::Node* n);
   llvm::Value* emit_pair_product(const ir::Node* n);
+  llvm::Value* any_lane(llvm::Value* condition);
   llvm::Value* emit_unlikely(const ir::Node* n);
   llvm::Value* emit_select(const ir::Node* n);
   llvm::Value* in_branch(ir::Value v, llvm::Value* needed, std::span<const ir::Value> first);
@@ -126,6 +127,8 @@ class Emitter {
   /// `known`: what was computed before; the first one grows.
   llvm::Value* eval_any(ir::Expr e, const std::function<llvm::Value*(ir::Expr)>& symbol,
                         std::span<ExprValues* const> known);
+  llvm::Value* integer_to_double(llvm::Value* v);
+  llvm::Value* double_to_integer(llvm::Value* v);
   llvm::Value* divide_lanes(ir::ExprKind kind, llvm::Value* a, llvm::Value* d);
   ir::Expr at_copy(ir::Expr e);
   LaneIndex lane_index(ir::Expr e);
@@ -224,6 +227,7 @@ class Emitter {
   llvm::Value* emit_binary(ScalarOp op, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* emit_compare(ScalarOp op, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* extremum(bool max, llvm::Value* a, llvm::Value* b, DType t);
+  llvm::Value* divide_longs(llvm::Value* a, llvm::Value* b);
   llvm::Value* divide(llvm::Value* a, llvm::Value* b, DType t, bool remainder);
   llvm::Value* shift(bool left, llvm::Value* a, llvm::Value* b, DType t);
   llvm::Value* round_to_even(llvm::Value* x);
