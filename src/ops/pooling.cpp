@@ -371,20 +371,11 @@ Value adaptive_avg_backward(Value g, Value x) {
     if (same_size(windows, 0)) return zeros_like(x);
     Adaptive a = adaptive(size, windows);
     h = h / along(sum(convert(a.inside, dtype_of(h)), {1}), d, rank_of(h));
-    if (same_size(ir::mod(size, windows), 0))
-      h = merge_dims(repeat_along(h, d + 1, ir::floordiv(size, windows)), d, d + 1);
-    else
-      h = sum(adaptive_windows(h, d, size, 0), {d + 1});
+    h = sum(adaptive_windows(h, d, size, 0), {d + 1});
   }
   return convert(restored(h, unbatched), dtype_of(x));
 }
 
-template <int kSpatial>
-std::vector<Value> adaptive_avg_backward_vjp(const Saved& s) {
-  if (!s.ct()) return {};
-  const Shape& shape = shape_of(s.in(0));
-  return {adaptive_avg<kSpatial>(to_opmath(s.ct()), Shape(shape.end() - kSpatial, shape.end()))};
-}
 template <int kSpatial>
 std::vector<Value> adaptive_avg_vjp(const Saved& s) {
   if (!s.ct()) return {};
@@ -511,7 +502,6 @@ void add_pools(Table& t) {
     t.op(str("aten::_adaptive_avg_pool", d, "_backward(Tensor grad_output, Tensor self) -> Tensor"))
         .doc("Each window's gradient shared among its elements.")
         .composed(adaptive_avg_backward<n>)
-        .vjp(own_derivative(adaptive_avg_backward_vjp<n>))
         .one_dtype({"grad_output", "self"})
         .samples({{sample({2, 3}, n, 2), sample({2, 3}, n, 5)}});
   } else {
