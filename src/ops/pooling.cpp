@@ -356,30 +356,32 @@ Value adaptive_avg(Value x, Shape out) {
   return restored(v, unbatched);
 }
 
-// Element i of a dimension of n elements lies in the windows floor(i o / n) … ceil((i + 1) o / n) - 1 of its o: those that a window i of n
-// windows over o elements would hold.
 template <int kSpatial>
 Value adaptive_avg_backward(Value g, Value x) {
-  Value h = to_opmath(g);
+  // Each dimension's mean is linear by itself; the last taken is the first to go back.
+  Value b = to_opmath(x), h = to_opmath(g);
   bool unbatched;
   constexpr const char* op = "adaptive_avg_pool_backward";
   check_planes(op, g, x, kSpatial);
-  Value b = batched(op, x, kSpatial, unbatched);
+  b = batched(op, b, kSpatial, unbatched);
   h = batched(op, h, kSpatial, unbatched);
   for (int64_t d = kSpatial + 1; d >= 2; --d) {
-    Expr size = size_of(b, d), windows = size_of(h, d);
-    if (same_size(windows, 0)) return zeros_like(x);
-    Adaptive a = adaptive(size, windows);
+    Expr size = size_of(b, d), o = size_of(h, d);
+    Adaptive a = adaptive(size, o);
     h = h / along(sum(convert(a.inside, dtype_of(h)), {1}), d, rank_of(h));
-    h = sum(adaptive_windows(h, d, size, 0), {d + 1});
+    Shape shape = shape_of(h);
+    shape[d] = size;
+    Value like = full(0, shape, dtype_of(h));
+    // A distinct constant, so that the chain below starts at a node of its own.
+    Value start = prim::unary("neg", like), v = adaptive_windows(start, d, o, 0);
+    Value wide = repeat_along(h, d + 1, size_of(v, d + 1));
+    if (v.node->op == &at("prim::select")) {
+      wide = prim::select(v.node->arg<Value>(0), wide, zeros_like(wide));
+      v = v.node->arg<Value>(1);
+    }
+    h = pulled_through(start, v, wide);
   }
   return convert(restored(h, unbatched), dtype_of(x));
-}
-
-template <int kSpatial>
-std::vector<Value> adaptive_avg_vjp(const Saved& s) {
-  if (!s.ct()) return {};
-  return {adaptive_avg_backward<kSpatial>(s.ct(), s.in(0))};
 }
 
 // [batch, channels, windows…, positions…] for all dimensions, merged as for max_pool; and the position in the plane of each.
@@ -461,7 +463,6 @@ void add_pools(Table& t) {
       .keeps_memory_format()
       .autocast(kPolicy, Autocast::None)
       .composed_in_opmath(adaptive_avg<n>)
-      .vjp(own_derivative(adaptive_avg_vjp<n>))
       .samples(adaptives);
   if constexpr (n > 1) {
     t.op(str("aten::max_pool", d, "_with_indices_backward(Tensor grad_output, Tensor self, ", size, " kernel_size, ",
@@ -497,7 +498,6 @@ void add_pools(Table& t) {
         .doc("The means of output_size windows that cover the plane.")
         .keeps_memory_format()
         .composed_in_opmath(adaptive_avg<n>)
-        .vjp(own_derivative(adaptive_avg_vjp<n>))
         .samples(adaptives);
     t.op(str("aten::_adaptive_avg_pool", d, "_backward(Tensor grad_output, Tensor self) -> Tensor"))
         .doc("Each window's gradient shared among its elements.")
