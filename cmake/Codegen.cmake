@@ -25,13 +25,22 @@ file(GLOB_RECURSE version_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/comp
      ${CMAKE_SOURCE_DIR}/src/compiler/targets/*.h ${CMAKE_SOURCE_DIR}/src/compiler/targets/*.cpp)
 string(REPLACE ";" "\n" version_list "${version_sources}")
 file(CONFIGURE OUTPUT ${BRASA_GENERATED_DIR}/compiler_sources.txt CONTENT "${version_list}\n")
+set(pipeline_folders compiler ir ops transforms)
+list(TRANSFORM pipeline_folders PREPEND ${CMAKE_SOURCE_DIR}/src/)
+list(TRANSFORM pipeline_folders APPEND /*.h OUTPUT_VARIABLE pipeline_headers)
+list(TRANSFORM pipeline_folders APPEND /*.cpp)
+file(GLOB_RECURSE pipeline_sources CONFIGURE_DEPENDS ${pipeline_headers} ${pipeline_folders})
+string(REPLACE ";" "\n" pipeline_list "${pipeline_sources}")
+file(CONFIGURE OUTPUT ${BRASA_GENERATED_DIR}/pipeline_sources.txt CONTENT "${pipeline_list}\n")
 set(version_file ${BRASA_GENERATED_DIR}/compiler_version.cpp)
 set(version_script ${CMAKE_CURRENT_LIST_DIR}/CompilerVersion.cmake)
 add_custom_command(
   OUTPUT ${version_file}
-  COMMAND ${CMAKE_COMMAND} -Doutput=${version_file} -Dlist=${BRASA_GENERATED_DIR}/compiler_sources.txt -Dllvm=${LLVM_PACKAGE_VERSION}
+  COMMAND ${CMAKE_COMMAND} -Doutput=${version_file} -Dlist=${BRASA_GENERATED_DIR}/compiler_sources.txt
+          -Dpipeline=${BRASA_GENERATED_DIR}/pipeline_sources.txt -Dllvm=${LLVM_PACKAGE_VERSION}
           -P ${version_script}
-  DEPENDS ${version_sources} ${version_script} ${BRASA_GENERATED_DIR}/compiler_sources.txt
+  DEPENDS ${version_sources} ${pipeline_sources} ${version_script} ${BRASA_GENERATED_DIR}/compiler_sources.txt
+          ${BRASA_GENERATED_DIR}/pipeline_sources.txt
   VERBATIM)
 target_sources(brasa_compiler PRIVATE ${version_file})
 

@@ -6,11 +6,12 @@
 
 #include "compiler/fusion/fuse.h"
 #include "compiler/kernels/codegen_client.h"
+#include "compiler/kernels/disk_cache.h"
 #include "compiler/loops/layout.h"
 #include "compiler/lowering/emulate.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/report.h"
-#include "compiler/run/assemble.h"
+#include "compiler/run/graph_cache.h"
 #include "ir/copy.h"
 #include "ir/text.h"
 #include "ops/decompose.h"
@@ -162,6 +163,11 @@ std::vector<bool> lasting_inputs(const Graph& graph, const CompilerOptions& opti
   std::vector<bool> out = options.lasting;
   if (!out.empty()) out.resize(graph.inputs().size());
   return out;
+}
+
+// Whether failed checks are told by a kernel, for when somebody waits.
+bool notes_checks(const runtime::Device& device, const CompiledGraph::Parts& parts) {
+  return !device.on_host() && !parts.checks.empty();
 }
 
 bool relies_on_alignment(const LoweredGraph& lowered) {
@@ -317,31 +323,60 @@ Portable compile_portable(const Graph& graph, ir::Facts& facts, const CompilerOp
       std::from_chars(e.name.data() + 1, e.name.data() + e.name.size(), k);
       out.kernels.at(k) = {i, e.offset};
     }
-  out.parts = assemble(graph, lowered, {}, portable, facts);
+  out.parts = assemble(graph, lowered, portable, facts);
   out.parts.report = std::move(report);
   return out;
 }
 
-std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, const CompilerOptions& options) {
+namespace {
+
+// Everything but code.
+Assembled assemble_graph(const Graph& graph, ir::Facts& facts, const CompilerOptions& options, const Machine& machine,
+                         bool emulate, const std::string& key) {
   Report report;
   PassRunner passes(report);
   runtime::Device& device = device_for(options);
+  size_t known = facts.facts().size();
+  LoweredGraph lowered = lower_graph(graph, facts, options, machine, emulate, passes, report);
+  size_t learned = facts.facts().size();
+  Assembled out;
+  out.parts = assemble(graph, lowered, options, facts);
+  out.texts = lowered.texts;
+  if (notes_checks(device, out.parts)) out.texts.push_back(ir::print(*note_loops()));
+  if (device.on_host()) out.expected = expected_times(lowered, facts);
+  out.relies_on_alignment = relies_on_alignment(lowered);
+  out.parts.report = std::move(report);
+  if (!key.empty()) DiskCache::get().write(key, assembled_bytes(out, lowered.plan, facts, known, learned));
+  return out;
+}
+
+// Small graphs are made as fast as they are read, and what passes are asked to show is theirs alone.
+bool is_kept_on_disk(const Graph& graph) {
+  constexpr size_t kLeast = 8;
+  return graph.nodes().size() >= graph.inputs().size() + kLeast && !DiskCache::get().folder().empty() &&
+         !PassRunner::switched_off("keep_graphs") && !PassRunner::shows_passes();
+}
+
+}  // namespace
+
+std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, const CompilerOptions& options) {
+  runtime::Device& device = device_for(options);
   Machine machine = machine_for(options);
   bool emulate = machine.gpu && !machine_of(device.properties().code, 1).gpu;
-  LoweredGraph lowered = lower_graph(graph, facts, options, machine, emulate, passes, report);
-  bool checks_later = !device.on_host() && !lowered.plan.checks.empty();
-  if (checks_later) lowered.texts.push_back(ir::print(*note_loops()));
+  std::string key = is_kept_on_disk(graph) ? graph_key(graph, facts, options, device, machine) : "";
+  std::optional<Assembled> made;
+  if (!key.empty()) made = find_assembled(key, graph, options, facts);
+  if (!made) made = assemble_graph(graph, facts, options, machine, emulate, key);
+  CompiledGraph::Parts parts = std::move(made->parts);
 
   // Code of each distinct kernel.
-  std::vector<LoadedKernel> loaded;
+  PassRunner passes(parts.report);
   passes.run("code", "", [&] {
-    std::vector<double> expected;
-    if (device.on_host()) expected = expected_times(lowered, facts);
-    loaded = load_kernels(lowered.texts, device, suffix(options.numbers), expected);
+    std::vector<LoadedKernel> loaded = load_kernels(made->texts, device, suffix(options.numbers), made->expected);
+    put_kernels(parts.steps, loaded);
+    if (notes_checks(device, parts)) parts.note = loaded.back();
   });
-  CompiledGraph::Parts parts = assemble(graph, lowered, loaded, options, facts);
-  if (checks_later) parts.note = loaded.back();
-  if (machine.gpu && machine.aligned && relies_on_alignment(lowered))
+  if (machine.gpu && machine.aligned && made->relies_on_alignment)
     parts.unaligned = [kept = std::shared_ptr<Graph>(ir::copy(graph)), facts,
                        options]() -> std::shared_ptr<Executable> {
       ir::Facts again = facts;
@@ -351,12 +386,11 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
     };
   for (const Step& s : parts.steps)
     if (const Report* inside = s.call ? s.call->report() : nullptr) {
-      for (const std::string& kernel : inside->kernels) report.kernels.push_back("in a body: " + kernel);
-      report.kernels_after += inside->kernels_after;
+      for (const std::string& kernel : inside->kernels) parts.report.kernels.push_back("in a body: " + kernel);
+      parts.report.kernels_after += inside->kernels_after;
     }
   parts.keep = options.keep_launches;
   parts.ahead = !PassRunner::switched_off("run_ahead");
-  parts.report = std::move(report);
   return std::make_shared<CompiledGraph>(graph, device, std::move(parts));
 }
 

@@ -8,4 +8,7 @@ namespace brasa::compiler {
 /// made by the build.
 extern const std::string_view kCompilerVersion;
 
+/// Likewise of the sources that make kernels' texts of a graph: the compiler, operators, graphs and their transforms.
+extern const std::string_view kPipelineVersion;
+
 }  // namespace brasa::compiler

@@ -19,7 +19,8 @@ std::string version_of(const std::string& source, const std::string& llvm) {
   std::ofstream(folder / "list.txt") << (folder / "a.cpp").string() << "\n";
   fs::path script = fs::path(BRASA_TEST_DATA).parent_path().parent_path() / "cmake" / "CompilerVersion.cmake";
   std::string command = "cmake -Doutput=" + (folder / "out.cpp").string() +
-                        " -Dlist=" + (folder / "list.txt").string() + " -Dllvm=" + llvm + " -P " + script.string();
+                        " -Dlist=" + (folder / "list.txt").string() + " -Dpipeline=" + (folder / "list.txt").string() +
+                        " -Dllvm=" + llvm + " -P " + script.string();
   EXPECT_EQ(std::system(command.c_str()), 0);
   std::ifstream in(folder / "out.cpp");
   std::string text(std::istreambuf_iterator<char>(in), {});

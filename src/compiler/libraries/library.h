@@ -80,6 +80,9 @@ struct Implementation {
   bool (*reads)(const ir::Node& n, const std::unordered_map<const ir::Node*, std::vector<ir::Expr>>& stored) = nullptr;
 };
 
+/// All of them; their order is the build's.
+std::span<const Implementation* const> implementations();
+
 /// What some libraries compute, in the order in which they are tried: by library, then as table.cpp lists them.
 class Libraries {
  public:

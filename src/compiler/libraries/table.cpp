@@ -55,6 +55,8 @@ constexpr const Implementation* kTable[] = {
 
 DeviceCall::~DeviceCall() = default;
 
+std::span<const Implementation* const> implementations() { return kTable; }
+
 Libraries::Libraries(std::span<const std::string_view> names) {
   for (std::string_view name : names) {
     size_t before = rows_.size();

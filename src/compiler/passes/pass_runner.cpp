@@ -24,6 +24,10 @@ bool PassRunner::switched_off(std::string_view name) {
   return text && str(",", text, ",").find(str(",", name, ",")) != std::string::npos;
 }
 
+bool PassRunner::shows_passes() {
+  return logs("graph") || logs("groups") || logs("plan") || logs("fusion") || logs("loops");
+}
+
 void PassRunner::run(const GraphPass& pass, Primitives& p, const PassContext& context) {
   if (pass.optional && switched_off(pass.name)) return;
   run(pass.name, p, [&] { pass.run(p, context); });

@@ -15,6 +15,8 @@ class PassRunner {
  public:
   explicit PassRunner(Report& report) : report_(report) {}
   /// Whether BRASA_DISABLE_PASSES names it.
+  /// Whether BRASA_LOGS asks for what passes do.
+  static bool shows_passes();
   static bool switched_off(std::string_view name);
 
   /// A pass over graphs, of topic "graph"; left out where it is optional and BRASA_DISABLE_PASSES names it.

@@ -18,14 +18,8 @@ namespace {
 // The steps of a plan with their memory, kernels loaded.
 class Assembler {
  public:
-  Assembler(const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded, const CompilerOptions& options,
-            ir::Facts& facts)
-      : plan_(lowered.plan),
-        kernels_(lowered.of_step),
-        calls_(lowered.calls),
-        loaded_(loaded),
-        options_(options),
-        facts_(facts) {}
+  Assembler(const LoweredGraph& lowered, const CompilerOptions& options, ir::Facts& facts)
+      : plan_(lowered.plan), kernels_(lowered.of_step), calls_(lowered.calls), options_(options), facts_(facts) {}
 
   CompiledGraph::Parts run() {
     std::vector<size_t> last_step;  // of each group
@@ -66,13 +60,11 @@ class Assembler {
       Step s;
       s.group = g;
       s.bytes = SizeProgram(bytes);
-      if (group.library->prepare) {
-        s.call = group.library->prepare(group, options_, facts_);
-        for (size_t i = 0; i < group.inputs.size(); ++i) s.buffers.push_back(buffer(places[i]));
-      } else {
-        s.library = std::make_shared<LibraryStep>(group);
+      call_library(s, group, options_, facts_);
+      if (s.library)
         for (size_t i : s.library->operands()) s.buffers.push_back(buffer(places[i]));
-      }
+      else
+        for (size_t i = 0; i < group.inputs.size(); ++i) s.buffers.push_back(buffer(places[i]));
       s.first_written = s.buffers.size();
       for (size_t i = group.inputs.size(); i < places.size(); ++i) s.buffers.push_back(buffer(places[i]));
       steps_.push_back(std::move(s));
@@ -86,7 +78,6 @@ class Assembler {
       KernelLayout layout = layout_of(*l.loops);
       Step s;
       s.code = kernels_[g]->kernels.at(launched_with_)[k];
-      if (!loaded_.empty()) s.kernel = loaded_[s.code];
       s.group = g;
       s.bytes = SizeProgram(bytes);
       s.elements = SizeProgram(work.elements);
@@ -172,7 +163,6 @@ class Assembler {
   const Plan& plan_;
   const std::vector<GroupKernels*>& kernels_;
   const std::vector<size_t>& calls_;
-  const std::vector<LoadedKernel>& loaded_;
   const CompilerOptions& options_;
   ir::Facts& facts_;
   std::vector<Place> buffers_;
@@ -184,11 +174,23 @@ class Assembler {
 
 }  // namespace
 
-CompiledGraph::Parts assemble(const Graph& graph, const LoweredGraph& lowered, const std::vector<LoadedKernel>& loaded,
-                              const CompilerOptions& options, ir::Facts& facts) {
-  CompiledGraph::Parts parts = Assembler(lowered, loaded, options, facts).run();
+CompiledGraph::Parts assemble(const Graph& graph, const LoweredGraph& lowered, const CompilerOptions& options,
+                              ir::Facts& facts) {
+  CompiledGraph::Parts parts = Assembler(lowered, options, facts).run();
   for (const ir::Input& in : graph.inputs()) parts.by_value.push_back(in.by_value);
   return parts;
+}
+
+void call_library(Step& s, const Group& group, const CompilerOptions& options, ir::Facts& facts) {
+  if (group.library->prepare)
+    s.call = group.library->prepare(group, options, facts);
+  else
+    s.library = std::make_shared<LibraryStep>(group);
+}
+
+void put_kernels(std::vector<Step>& steps, const std::vector<LoadedKernel>& loaded) {
+  for (Step& s : steps)
+    if (!s.call && !s.library) s.kernel = loaded[s.code];
 }
 
 std::unique_ptr<Graph> note_loops() {

@@ -5,11 +5,21 @@
 
 namespace brasa::compiler {
 
-/// The steps of a plan with their memory and their kernels, `loaded` where they are to run here. What calls of libraries assume of sizes goes
-/// to `facts`.
-CompiledGraph::Parts assemble(const ir::Graph& graph, const LoweredGraph& lowered,
-                              const std::vector<LoadedKernel>& loaded, const CompilerOptions& options,
+/// What the pipeline makes of a graph before there is code.
+struct Assembled {
+  CompiledGraph::Parts parts;      // no kernel is loaded
+  std::vector<std::string> texts;  // of each distinct kernel
+  std::vector<double> expected;    // as load_kernels takes it
+  bool relies_on_alignment = false;
+};
+
+/// The steps of a plan with their memory. What calls of libraries assume of sizes goes to `facts`.
+CompiledGraph::Parts assemble(const ir::Graph& graph, const LoweredGraph& lowered, const CompilerOptions& options,
                               ir::Facts& facts);
+/// Makes `s` the call of a group's library.
+void call_library(Step& s, const Group& group, const CompilerOptions& options, ir::Facts& facts);
+/// Gives steps their kernels, by Step::code.
+void put_kernels(std::vector<Step>& steps, const std::vector<LoadedKernel>& loaded);
 
 /// Where a check's bool is false, writes a number into a word that is zero: buffers {bool[1], word[1]}, then the number.
 std::unique_ptr<ir::Graph> note_loops();

@@ -61,6 +61,16 @@ SizeProgram::SizeProgram(Expr e) {
     Writer(code_).value_of(e);
 }
 
+SizeProgram::SizeProgram(int64_t constant, std::vector<Instruction> code)
+    : constant_(constant), code_(std::move(code)) {
+  for (size_t i = 0; i < code_.size(); ++i) {
+    const Instruction& c = code_[i];
+    bool leaf = c.op <= Symbol;
+    BRASA_CHECK(c.op <= Max && (leaf ? c.number : c.a < i) && (c.number || static_cast<uint64_t>(c.b) < i),
+                "a size's instruction ", i, " reads what there is not");
+  }
+}
+
 int64_t SizeProgram::evaluate(const int64_t* symbols) const {
   constexpr size_t kFew = 32;
   int64_t few[kFew];

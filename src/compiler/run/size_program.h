@@ -25,6 +25,8 @@ class SizeProgram {
     uint32_t a;
     int64_t b;
   };
+  /// As `constant` and `code` gave it; brasa::Error for instructions that are none.
+  SizeProgram(int64_t constant, std::vector<Instruction> code);
   /// Empty for a constant.
   const std::vector<Instruction>& code() const { return code_; }
   int64_t constant() const { return constant_; }
