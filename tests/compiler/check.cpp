@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "compiler/run/graph_cache.h"
 #include "ir/copy.h"
 #include "ir/text.h"
 #include "ops/interpreter.h"
@@ -122,6 +123,7 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
   });
   std::vector<ops::Array> expected = ops::evaluate(*sized, arrays);
 
+  const ir::Facts before = facts;
   std::shared_ptr<Executable> executable = compile(graph, facts, options.compile);
   // Inputs in memory as their strides say.
   std::vector<std::vector<std::byte>> memory;
@@ -163,21 +165,32 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
     there.emplace_back(device, results[i].data.data(), results[i].data.size());
     outs.push_back({there.back().data, results[i].dtype, results[i].shape, result_strides[i]});
   }
-  // With baseline code, where the kernels begin with it, and with optimized code, on the same inputs.
+  // With baseline code, where the kernels begin with it, with optimized code, and as the disk keeps the graph, on the same inputs.
   std::vector<std::vector<std::byte>> first;
-  for (bool again : {false, true}) {
+  auto run = [&](const Executable& e, const char* how) {
     for (Copy& c : there) c.send();
-    executable->run(symbols.data(), operands, outs);
+    e.run(symbols.data(), operands, outs);
+    bool again = !first.empty();
     for (size_t i = 0; i < there.size(); ++i) {
       std::vector<std::byte> bytes = there[i].contents();
       if (again)
         EXPECT_TRUE(same_bits(first[i], bytes, i < inputs.size() ? inputs[i].dtype : outs[i - inputs.size()].dtype))
-            << "baseline code and optimized code differ in operand " << i << " of\n"
+            << how << " gives another operand " << i << " of\n"
             << ir::print(graph);
       else
         first.push_back(std::move(bytes));
     }
-    executable->optimize(true);
+  };
+  run(*executable, "");
+  executable->optimize(true);
+  run(*executable, "optimized code");
+  ir::Facts facts_again = before;
+  int64_t found = assembled_graphs_found();
+  std::shared_ptr<Executable> kept = compile(graph, facts_again, options.compile);
+  if (assembled_graphs_found() > found) {
+    run(*kept, "the graph from the disk");
+    EXPECT_EQ(facts_again.facts(), facts.facts());
+    EXPECT_EQ(report_of(*kept)->kernels, report_of(*executable)->kernels);
   }
   for (Copy& c : there) c.fetch();
 
