@@ -45,6 +45,7 @@ constexpr GraphPass kForms[] = {
     {"align_products", true, align_products},
     {"accumulators", false, widen_accumulators},
     {"compared", false, keep_compared},
+    {"shared_sums", true, share_sums},
     {"squared_differences", true, expand_squared_differences},
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},

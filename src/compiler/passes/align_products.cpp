@@ -7,7 +7,8 @@
 // A library's product of reduced floats takes twice as long where a matrix has rows that are no multiple of 16 bytes, wherever they begin
 // (cuBLASLt 13 on an H100: 197 x 64 by 64 x 197, 768 times, 155 us; with columns up to 200, 66 us). Here such products get longer rows,
 // of zeros where they are summed up. Their results' longer forms go on through what is done with them element by element and row by
-// row, so that the next product finds them.
+// row, so that the next product finds them. A convolution of images with few channels, as the first of most networks is, gets so many more
+// channels of zeros.
 namespace brasa::compiler {
 
 namespace prim = ops::prim;
@@ -45,9 +46,19 @@ bool is_product(const Node* n) {
          is_reduced_floating(type_of(source_of(n->arg<Value>(1)).value).dtype);
 }
 
+// Images with their channels last that a library convolves, or their weights: the second operand of all three.
+bool has_uneven_channels(const Node* n) {
+  if (n->op->name().find("prim::channels_last_convolution") != 0) return false;
+  const ir::Type& t = type_of(n->arg<Value>(1));
+  Expr channels = t.shape.back();
+  bool one_group = n->args.back().get<Expr>().is(1);
+  return one_group && is_reduced_floating(t.dtype) && channels.is_constant() && channels.constant() % kMultiple != 0;
+}
+
 class Alignment {
  public:
-  std::vector<Value> change(const Node* n, ir::Args& args) {
+  std::vector<Value> change(const Node* n, ir::Args& args, Primitives& out) {
+    if (has_uneven_channels(n)) return convolution(n, args, out);
     switch (prim_of(n)) {
       case Prim::Dot: return is_product(n) ? product(n, args) : std::vector<Value>{};
       case Prim::Pointwise: return pointwise(n, args);
@@ -164,6 +175,22 @@ class Alignment {
     return part(made(n, std::move(longer))[0], shape);
   }
 
+  std::vector<Value> convolution(const Node* n, ir::Args& args, Primitives& out) {
+    size_t operands = n->op->name() == "prim::channels_last_convolution" ? 2 : 1;  // that have the channels
+    for (size_t i = 2 - operands; i < 2; ++i) {
+      Value v = args[i].get<Value>();
+      Value& wide = of_more_channels_[v];
+      if (!wide) {
+        std::vector<Expr> more(ops::rank_of(v), Expr(0));
+        more.back() = up(ops::shape_of(v).back()) - ops::shape_of(v).back();
+        wide = in_memory(zeros_behind(v, more), out);
+      }
+      args[i] = ir::Arg(wide);
+    }
+    Value v = made(n, args)[0];
+    return {operands == 2 ? v : first_of(v, n->types[0].shape)};
+  }
+
   std::vector<Value> pointwise(const Node* n, ir::Args& args) {
     const Shape& shape = n->types[0].shape;
     Shape whole = shape;
@@ -216,6 +243,7 @@ class Alignment {
   }
 
   std::unordered_map<Value, Value> longer_;  // by a value that is its front part
+  std::unordered_map<Value, Value> of_more_channels_;
 };
 
 }  // namespace
@@ -223,10 +251,11 @@ class Alignment {
 void align_products(Primitives& p, const PassContext& context) {
   if (!context.machine.gpu) return;
   const auto& nodes = p.graph->nodes();
-  if (std::none_of(nodes.begin(), nodes.end(), is_product)) return;
+  auto changes = [](const Node* n) { return is_product(n) || has_uneven_channels(n); };
+  if (std::none_of(nodes.begin(), nodes.end(), changes)) return;
   Alignment alignment;
   transform(p, context.facts, nullptr,
-            [&](const Node* n, ir::Args& args, Primitives&) { return alignment.change(n, args); });
+            [&](const Node* n, ir::Args& args, Primitives& out) { return alignment.change(n, args, out); });
 }
 
 }  // namespace brasa::compiler
