@@ -9,6 +9,7 @@
 #include "compiler/loops/layout.h"
 #include "compiler/lowering/emulate.h"
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/simplify.h"
 #include "compiler/report.h"
 #include "compiler/run/assemble.h"
 #include "ir/copy.h"
@@ -36,6 +37,7 @@ constexpr GraphPass kForms[] = {
     {"short_rows", true, ask_for_short_rows},
     {"specialise", false, specialise},
     {"inline_bodies", false, inline_bodies},
+    {"written_parts", true, choose_written_parts},
     {"channels_last", true, keep_channels_last},
     {"single_places", true, sum_single_places},
     {"convolutions", false, lower_convolutions},

@@ -10,7 +10,6 @@
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
-#include "compiler/lowering/expressions.h"
 #include "ir/text.h"
 #include "support/error.h"
 
@@ -218,18 +217,10 @@ class Planner {
   // Every read of `old` in the group is of the element that the same iteration overwrites.
   static bool same_elements(const Group& g, Value old) {
     if (g.kind == GroupKind::Scatter) return only_updates(g, old);
-    if (g.domain.folds() || (g.kind != GroupKind::Loops && g.kind != GroupKind::Contraction)) return false;
+    if (g.domain.has_reduced() || (g.kind != GroupKind::Loops && g.kind != GroupKind::Contraction)) return false;
     Value in = inside(g, old);
     if (type_of(in).shape != g.domain.dims) return false;
-    if (g.kind == GroupKind::Contraction) return only_pointwise(g, in);
-    Places places = places_of(g);
-    Expr own = place_in(*g.graph, in, places.ranges);
-    auto which = static_cast<size_t>(g.graph->input_index(in));
-    return std::all_of(places.accesses.begin(), places.accesses.end(),
-                       [&](const Places::Access& a) { return a.input != which || a.place == own; });
-  }
-  // From there to the outputs only point-wise work on the whole domain.
-  static bool only_pointwise(const Group& g, Value in) {
+    // From there to the outputs only point-wise work on the whole domain.
     std::vector<bool> tainted(g.graph->nodes().size());
     tainted[in.node->id] = true;
     for (const ir::Node* n : g.graph->nodes()) {
