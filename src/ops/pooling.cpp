@@ -207,7 +207,8 @@ std::vector<Value> max_pool_vjp(const Saved& s) {
   Value nowhere = size_tensor(positions, {}, narrow), zero = scalar(0, dtype_of(s.ct()));
   Value best = seen_from_elements(convert(p.best, narrow), w, plane, nowhere);
   Value g = seen_from_elements(prim::reshape(s.ct(), shape_of(p.best)), w, plane, zero);
-  Value mine = eq(prim::broadcast(position_in_windows(w, plane, narrow), shape_of(best), counted(2, 2 * kSpatial)), best);
+  Value mine =
+      eq(prim::broadcast(position_in_windows(w, plane, narrow), shape_of(best), counted(2, 2 * kSpatial)), best);
   return {prim::reshape(sum(prim::select(mine, g, zeros_like(g)), counted(kSpatial + 2, kSpatial)), shape_of(x))};
 }
 

@@ -47,9 +47,7 @@ struct Summed {
     return out;
   }
   // Or what may have no elements, whose sum a factor may not change.
-  bool of_nothing() const {
-    return varying.empty() || !ir::min(type_of(varying[0]).numel(), Expr(1)).is(1);
-  }
+  bool of_nothing() const { return varying.empty() || !ir::min(type_of(varying[0]).numel(), Expr(1)).is(1); }
   Value product() const {
     Value out = varying[0];
     for (size_t i = 1; i < varying.size(); ++i) out = prim::binary("mul", out, varying[i]);

@@ -158,9 +158,8 @@ int threads_along_rows(const Group& g, Expr length, const Machine& m) {
   for (const ir::Input& in : g.graph->inputs())
     if (type_of(in.value).numel() == g.domain.numel()) bytes += size_of(type_of(in.value).dtype) * length.constant();
   std::vector<int> passes = passes_of(*g.graph);
-  bool again = std::any_of(g.graph->nodes().begin(), g.graph->nodes().end(), [&](const Node* n) {
-    return passes[n->id] > 0 && n->types[0].numel() == g.domain.numel();
-  });
+  bool again = std::any_of(g.graph->nodes().begin(), g.graph->nodes().end(),
+                           [&](const Node* n) { return passes[n->id] > 0 && n->types[0].numel() == g.domain.numel(); });
   auto under_way = [&] { return m.processors * (kThreadsOfProcessor / threads) * bytes; };
   while (again && threads < kMostThreads && under_way() > kCacheBytes && !PassRunner::switched_off("cached_rows"))
     threads *= 2;

@@ -27,8 +27,7 @@ class Kernel final : public AttentionTiles {
   // `given`: bytes of shared memory that the launch gives to one that has a whole head.
   AttentionKernel kernel(const char* name, int given = 0) const {
     int rows = given ? tile_ : own_rows_;
-    std::string text = p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes(), block_.together);
-    return {name, text, threads(), rows, given};
+    return {name, p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes()), threads(), rows, given};
   }
 
   // --- the kernels ---
@@ -96,8 +95,7 @@ class Kernel final : public AttentionTiles {
             Reg& each = s[part][n][e];
             p_.op("selp.f32", each, each, number(-kInfinity), attends(column, part, n, e));
           }
-      for (int half : {0, 1})
-        weigh(s[part], half, rows.most[part][half], rows.total[part][half], rows.sum[part]);
+      for (int half : {0, 1}) weigh(s[part], half, rows.most[part][half], rows.total[part][half], rows.sum[part]);
     }
     add_rows(rows.sum, s, values);
   }

@@ -46,13 +46,13 @@ class AttentionTiles {
     Reg at, pass, tile;
   };
 
-  // Its warps, the rows of a tile, how many columns of scores a warp has at once, and how many blocks a processor has, where that matters.
+  // Its warps, the rows of a tile, and how many columns of scores a warp has at once.
   struct Block {
-    int warps, tile, width, together = 0;
+    int warps, tile, width;
   };
   static Block block(AttentionPass pass, bool small, bool tall) {
     switch (pass) {
-      case AttentionPass::Forward: return {4, small ? 64 : 32, 32, tall ? 3 : 0};
+      case AttentionPass::Forward: return {4, small ? 64 : 32, 32};
       case AttentionPass::ByQuery: return {4, small ? 64 : 32, 16};
       case AttentionPass::ByKey: return small ? Block{4, 64, tall ? 16 : 32} : Block{2, 16, 16};
       case AttentionPass::ForwardOfHead: return {7, 224, 64};
@@ -388,7 +388,7 @@ class AttentionTiles {
   // The warp's rows below `end`; `own` is the warp's part of a tile that nobody reads any more.
   void store_rows(const std::vector<Part>& values, const Factors& factors, const Reg& own, const Rows& to,
                   const Reg& end) {
-    if (kind_.wide && std::has_single_bit(static_cast<unsigned>(kind_.features)))
+    if (kind_.wide && kind_.features >= 16 && std::has_single_bit(static_cast<unsigned>(kind_.features)))
       return store_whole_rows(values, factors, own, to, end);
     for (int part = 0; part < parts_; ++part)
       for (int half : {0, 1}) {
@@ -421,14 +421,12 @@ class AttentionTiles {
     int lanes = static_cast<int>(kind_.features / 8), rows = 32 / lanes;
     Reg row = p_.r("div.u32", lane_, lanes), column = p_.r("shl.b32", p_.r("and.b32", lane_, lanes - 1), 4);
     Reg from = p_.r("mad.lo.u32", row, row_bytes_, p_.r("add.u32", own, column));
-    Reg last = p_.r("min.u32", end, p_.r("add.u32", own_first_, 16 * parts_));
     for (int i = 0; i < 16 * parts_; i += rows) {
       Reg each = p_.r("add.u32", p_.r("add.u32", own_first_, row), i);
-      Reg there = p_.d("add.s64", row_address(to, each), p_.d("cvt.u64.u32", column));
-      Reg is_there = p_.p("setp.lt.u32", each, last);
       Regs parts = p_.fresh('r', 4);
-      p_.op(str("@", is_there, " ld.shared.v4.b32"), braces(parts), str("[", from, "+", i * row_bytes_, "]"));
-      p_.op(str("@", is_there, " st.global.v4.b32"), str("[", there, "]"), braces(parts));
+      p_.op("ld.shared.v4.b32", braces(parts), str("[", from, "+", i * row_bytes_, "]"));
+      Reg there = p_.d("add.s64", row_address(to, each), p_.d("cvt.u64.u32", column));
+      p_.op(str("@", p_.p("setp.lt.u32", each, end), " st.global.v4.b32"), str("[", there, "]"), braces(parts));
     }
   }
 
