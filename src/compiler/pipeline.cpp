@@ -10,6 +10,7 @@
 #include "compiler/loops/layout.h"
 #include "compiler/lowering/emulate.h"
 #include "compiler/passes/pass_runner.h"
+#include "compiler/passes/simplify.h"
 #include "compiler/report.h"
 #include "compiler/run/graph_cache.h"
 #include "ir/copy.h"
@@ -38,6 +39,7 @@ constexpr GraphPass kForms[] = {
     {"specialise", false, specialise},
     {"unread_results", true, drop_unread_results},
     {"inline_bodies", false, inline_bodies},
+    {"written_parts", true, choose_written_parts},
     {"channels_last", true, keep_channels_last},
     {"single_places", true, sum_single_places},
     {"convolutions", false, lower_convolutions},
@@ -47,6 +49,7 @@ constexpr GraphPass kForms[] = {
     {"align_products", true, align_products},
     {"accumulators", false, widen_accumulators},
     {"compared", false, keep_compared},
+    {"shared_sums", true, share_sums},
     {"squared_differences", true, expand_squared_differences},
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},

@@ -163,7 +163,7 @@ Value seen_from_elements(Value v, const Window& w, const Shape& plane, Value non
 
 // The position of an element in each of these windows, [elements…, near…], their dimensions merged; a negative number where the window does
 // not hold the element.
-Value position_in_windows(const Window& w, const Shape& plane) {
+Value position_in_windows(const Window& w, const Shape& plane, DType dtype) {
   auto n = static_cast<int64_t>(w.spatial());
   Shape all = plane;
   Expr inner(1), positions(1);
@@ -183,7 +183,7 @@ Value position_in_windows(const Window& w, const Shape& plane) {
     Value from_start = behind + earlier, at = prim::binary("div", from_start, dilation);
     Value inside = lt(at, kernel);
     inside = logical_and(inside, eq(at * dilation, from_start));
-    at = prim::select(inside, at * weight, nowhere);
+    at = convert(prim::select(inside, at * weight, nowhere), dtype);
     at = prim::broadcast(at, all, {d, n + d});
     out = out ? out + at : at;
     inner = inner * w.kernel[d];
@@ -200,10 +200,15 @@ std::vector<Value> max_pool_vjp(const Saved& s) {
   Value x = s.in(0), b = batched("max_pool", x, kSpatial, unbatched);
   MaxPool p = max_pooled(b, w);
   Shape plane(shape_of(b).begin() + 2, shape_of(b).end());
-  Value nowhere = size_tensor(size_of(p.windows, kSpatial + 2), {}), zero = scalar(0, dtype_of(s.ct()));
-  Value best = seen_from_elements(p.best, w, plane, nowhere);
+  // Positions need few bits: they go to memory, and are compared, as narrow numbers.
+  constexpr int64_t kMost = int64_t{1} << 24;
+  Expr positions = size_of(p.windows, kSpatial + 2);
+  DType narrow = is_less(positions, kMost) ? DType::Int32 : DType::Int64;
+  Value nowhere = size_tensor(positions, {}, narrow), zero = scalar(0, dtype_of(s.ct()));
+  Value best = seen_from_elements(convert(p.best, narrow), w, plane, nowhere);
   Value g = seen_from_elements(prim::reshape(s.ct(), shape_of(p.best)), w, plane, zero);
-  Value mine = eq(prim::broadcast(position_in_windows(w, plane), shape_of(best), counted(2, 2 * kSpatial)), best);
+  Value mine =
+      eq(prim::broadcast(position_in_windows(w, plane, narrow), shape_of(best), counted(2, 2 * kSpatial)), best);
   return {prim::reshape(sum(prim::select(mine, g, zeros_like(g)), counted(kSpatial + 2, kSpatial)), shape_of(x))};
 }
 

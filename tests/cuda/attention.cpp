@@ -30,9 +30,11 @@ struct Case {
   int64_t queries, keys, features;
   bool causal;
   int64_t start = 0;  // of the features in memory
+  bool tall = false;
 };
 std::string text(const Case& c) {
-  return str(name(c.dtype), " ", c.queries, " ", c.keys, " ", c.features, c.causal ? " causal" : "", " from ", c.start);
+  return str(name(c.dtype), " ", c.queries, " ", c.keys, " ", c.features, c.causal ? " causal" : "",
+             c.tall ? " tall" : "", " from ", c.start);
 }
 
 constexpr int64_t kBatches = 2, kHeads = 3;
@@ -70,7 +72,7 @@ void check(const Case& c) {
   };
   Tensor out = fresh(c.queries), log_sum = empty({kBatches, kHeads, c.queries}, TensorOptions(gpu).dtype(kFloat32));
   runtime::cuda::Attention a{
-      {c.dtype, c.features, c.causal}, kBatches, kHeads, c.queries, c.keys, scale, {}, {}, {}, nullptr};
+      {c.dtype, c.features, c.causal, true, c.tall}, kBatches, kHeads, c.queries, c.keys, scale, {}, {}, {}, nullptr};
   a.query = of(given[0].there);
   a.key = of(given[1].there);
   a.value = of(given[2].there);
@@ -93,6 +95,15 @@ TEST(Attention, Kernels) {
   for (bool causal : {false, true})
     for (auto [queries, keys] : {std::pair<int64_t, int64_t>{1, 1}, {2, 5}, {64, 64}, {150, 33}, {33, 150}})
       for (int64_t features : {8, 40, 128}) check({kBFloat16, queries, keys, features, causal});
+}
+
+TEST(Attention, TallBlocks) {
+  for (bool causal : {false, true}) {
+    for (DType dtype : {kBFloat16, kFloat16}) check({dtype, 300, 300, 64, causal, 0, true});
+    for (auto [queries, keys] : {std::pair<int64_t, int64_t>{1, 1}, {17, 130}, {150, 33}})
+      for (int64_t features : {8, 40, 64}) check({kBFloat16, queries, keys, features, causal, 0, true});
+  }
+  check({kBFloat16, 40, 70, 37, true, 3, true});
 }
 
 // One launch forward and one backward, of heads that a block has whole.
@@ -231,6 +242,10 @@ TEST(Attention, Assembles) {
             test::assembles(runtime::cuda::attention_kernel(pass, {kBFloat16, features, true, features != 40}).text,
                             str("-arch=", target)))
             << static_cast<int>(pass) << " " << features << " " << target;
+  for (AttentionPass pass : {AttentionPass::ByQuery, AttentionPass::ByKey})
+    EXPECT_TRUE(
+        test::assembles(runtime::cuda::attention_kernel(pass, {kBFloat16, 64, true, true, true}).text, "-arch=sm_90a"))
+        << static_cast<int>(pass);
 }
 
 }  // namespace

@@ -74,18 +74,30 @@ TEST(Convolutions, ResultsAndGradients) {
 }
 
 TEST(Convolutions, ReducedFloats) {
-  for (DType dtype : {kBFloat16, kFloat16}) {
-    Counted forward("forward");
-    Case c = kCases[1];
-    auto of = [&](Device device, DType t) {
-      manual_seed(3);
-      Tensor x = randn(c.image).to(dtype).to(t).to(device), w = randn(c.weight).to(dtype).to(t).to(device),
-             b = randn({4}).to(dtype).to(t).to(device);
-      return conv2d(x, w, b, c.stride, c.padding);
-    };
-    expect_close(of(Device("emu"), dtype), of(kCPU, kFloat32).to(dtype));
-    EXPECT_EQ(forward(), 1);
-  }
+  const Case& few = kCases[1];  // channels: of known sizes, steps become channels
+  const Case wide{{2, 3, 9, 8}, {4, 3, 7, 7}, {2, 2}, {3, 3}, {1, 1}},
+      short_end{{2, 1, 8, 9}, {3, 1, 3, 3}, {2, 2}, {0, 0}, {1, 1}};
+  for (DType dtype : {kBFloat16, kFloat16})
+    for (const Case* c : {&few, &wide, &short_end})
+      for (bool compiled : {false, true}) {
+        auto f = [c](const Tensor& x, const Tensor& w, const Tensor& b) {
+          return conv2d(x, w, b, c->stride, c->padding);
+        };
+        auto of = [&](Device device, DType t) {
+          manual_seed(3);
+          Tensor x = randn(c->image).to(dtype).to(t).to(device), w = randn(c->weight).to(dtype).to(t).to(device),
+                 b = randn({c->weight[0]}).to(dtype).to(t).to(device);
+          w.requires_grad_();
+          Tensor y = compiled ? compile(f)(x, w, b) : f(x, w, b);
+          y.backward(ones_like(y));
+          return std::vector<Tensor>{y.detach(), w.grad()};
+        };
+        Counted forward("forward"), by_weight("by weight");
+        std::vector<Tensor> got = of(Device("emu"), dtype), want = of(kCPU, kFloat32);
+        for (size_t i = 0; i < want.size(); ++i) expect_close(got[i], want[i].to(dtype));
+        EXPECT_EQ(forward(), 1);
+        EXPECT_EQ(by_weight(), 1);
+      }
 }
 
 // Nothing for the library, or nothing to sum up.

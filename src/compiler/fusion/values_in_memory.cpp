@@ -4,6 +4,7 @@
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/libraries/library.h"
+#include "compiler/passes/pass_runner.h"
 #include "compiler/passes/words.h"
 
 namespace brasa::compiler {
@@ -37,7 +38,9 @@ class Chooser {
         alone_(library),
         groups_(groups),
         recompute_(machine.recompute),
-        gpu_(machine.gpu) {
+        gpu_(machine.gpu),
+        below_padding_(gpu_ && !PassRunner::switched_off("below_padding")),
+        narrow_results_(gpu_ && !PassRunner::switched_off("narrow_results")) {
     memory_.assign(graph.nodes().size(), false);
     inside_ = memory_;
     for (Value v : forced) memory_[v.node->id] = true;
@@ -91,7 +94,7 @@ class Chooser {
       bool again = users_[n->id] > 1 && meeting_[n->id] == kNowhere, few = tensors_[n->id].size() <= kFewTensors;
       if (again && cost > (few ? recompute_ : std::min(recompute_, kCheap))) materialise_source(n);
       if (is_large(n)) count_parts(n);
-      if (is_large(n)) memory_[n->id] = true;
+      if (is_large(n) || narrows_result(n)) memory_[n->id] = true;
       repeated_operands(n);
     }
     for (const Node* n : live_)
@@ -245,8 +248,12 @@ class Chooser {
       if (!memory_[v.node->id] && cost_[v.node->id] > limit) materialise(v);
     };
     switch (prim_of(n)) {
-      case Prim::Broadcast: once(n->arg<Value>(0), most_repeated(n)); break;
+      case Prim::Broadcast:
+        if (below_padding_once(n, most_repeated(n))) break;
+        once(n->arg<Value>(0), most_repeated(n));
+        break;
       case Prim::Window:
+        if (below_padding_once(n, kCheap)) break;
         once(n->arg<Value>(0), kCheap);
         cost_[n->id] = seen_cost(n->arg<Value>(0).node);
         break;
@@ -271,6 +278,49 @@ class Chooser {
     }
   }
 
+  // On a GPU what lies below padding and widening: reading that under a condition takes less than another copy does. Whether there is any.
+  bool below_padding_once(const Node* n, int limit) {
+    std::vector<const Node*> above{n};
+    Value v = n->arg<Value>(0);
+    bool padded = false;
+    while (below_padding_ && !memory_[v.node->id] && !ir::is_input(v)) {
+      Prim p = prim_of(v);
+      bool pads = p == Prim::Pad || widens(v.node);
+      if (!pads && (!is_view(p) || p == Prim::Transpose)) break;
+      padded |= pads;
+      above.push_back(v.node);
+      v = v.node->arg<Value>(0);
+    }
+    if (!padded) return false;
+    if (cost_[v.node->id] > limit) materialise(v);
+    int cost = seen_cost(v.node);
+    for (size_t i = above.size(); i-- > 0;) {
+      Prim p = prim_of(above[i]);
+      cost += p == Prim::Pad ? 2 : p == Prim::Pointwise ? 1 : 0;
+      cost_[above[i]->id] = cost;
+    }
+    return true;
+  }
+  // On a GPU memory holds what a reduction is narrowed to, where nothing reads what lies between.
+  bool narrows_result(const Node* n) const {
+    if (!narrow_results_ || !converts(n)) return false;
+    const Node* at = n;
+    while (at && !is_reduction(prim_of(at))) at = only_operand(at);
+    return at && !library_[at->id] && size_of(n->types[0].dtype) < size_of(at->types[0].dtype);
+  }
+  // The one operand that has as many elements, and no other user; null where there is no such one.
+  const Node* only_operand(const Node* n) const {
+    if (prim_of(n) != Prim::Pointwise && prim_of(n) != Prim::Reshape) return nullptr;
+    const Node* out = nullptr;
+    bool one = true;
+    n->for_each_input([&](Value v) {
+      bool same = type_of(v).numel() == n->types[0].numel() && prim_of(v) != Prim::Broadcast;
+      one = one && !(same && out);
+      if (same) out = v.node;
+    });
+    return one && out && users_[out->id] == 1 && prim_of(out) != Prim::Input ? out : nullptr;
+  }
+
   const ir::Graph& graph_;
   std::vector<Node*> live_;
   std::vector<bool> memory_;
@@ -280,6 +330,7 @@ class Chooser {
   std::vector<bool> inside_;  // by node id: of a call that computes more than it
   int recompute_;
   bool gpu_;
+  const bool below_padding_, narrow_results_;
   static constexpr int kNowhere = -1;
   std::vector<int> meeting_;                        // by node id: of all its users, or kNowhere
   std::vector<int> users_, cost_, leaves_, nodes_;  // of what a node's expression is made of

@@ -70,6 +70,8 @@ void widen_accumulators(Primitives& p, const PassContext& context);
 /// Numbers that are compared with what is made of them, as the gradient of a maximum does it, go to memory: computed twice, a product and a
 /// sum may be one operation here and two there, and nothing would be equal.
 void keep_compared(Primitives& p, const PassContext& context);
+/// Sums of what is multiplied by one number for all of it are products of a sum that is there anyway.
+void share_sums(Primitives& p, const PassContext& context);
 /// On a GPU: a variance of long columns is made of sums that need no mean, so that one pass over memory makes both.
 void expand_squared_differences(Primitives& p, const PassContext& context);
 /// Reductions with too little parallel work are split in two.

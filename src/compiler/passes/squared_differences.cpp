@@ -25,14 +25,6 @@ constexpr int64_t kLarge = 1 << 20;
 
 bool is(Value v, ScalarOp op) { return scalar_op_of(v.node->op) == op; }
 
-// Whether it has one value for all elements along these dimensions.
-bool is_constant_along(Value v, const Dims& dims) {
-  Index all = probe(shape_of(v)), read = chain_of(v, nullptr, false).back().at;
-  return std::none_of(dims.begin(), dims.end(), [&](int64_t d) {
-    return std::any_of(read.begin(), read.end(), [&](Expr e) { return contains_symbol(e, all[d]); });
-  });
-}
-
 // Whether a sum of x over these dimensions is part of what v is made of, close by.
 bool needs_sum(Value v, Value x, const Dims& dims) {
   constexpr size_t kClose = 24;
@@ -47,13 +39,6 @@ bool needs_sum(Value v, Value x, const Dims& dims) {
     });
   }
   return false;
-}
-
-// Of all elements along the dimensions the first.
-Value first_along(Value v, const Dims& dims, const Shape& kept) {
-  Shape size = shape_of(v);
-  for (int64_t d : dims) size[d] = 1;
-  return prim::reshape(first_of(v, size), kept);
 }
 
 // Known, or asked as a fact where facts can be.

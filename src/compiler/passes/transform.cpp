@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/fusion/indexing.h"
+#include "compiler/fusion/places.h"
 #include "ir/copy.h"
 #include "ir/text.h"
 #include "ops/combiner.h"
@@ -94,6 +95,19 @@ Value before_widening(Value v, DType narrow) {
 
 Value first_of(Value x, const Shape& size) {
   return prim::slice(x, std::vector<Expr>(size.size(), 0), size, std::vector<Expr>(size.size(), 1));
+}
+
+bool is_constant_along(Value v, const std::vector<int64_t>& dims) {
+  Index all = probe(ops::shape_of(v)), read = chain_of(v, nullptr, false).back().at;
+  return std::none_of(dims.begin(), dims.end(), [&](int64_t d) {
+    return std::any_of(read.begin(), read.end(), [&](Expr e) { return contains_symbol(e, all[d]); });
+  });
+}
+
+Value first_along(Value v, const std::vector<int64_t>& dims, const Shape& kept) {
+  Shape size = ops::shape_of(v);
+  for (int64_t d : dims) size[d] = 1;
+  return prim::reshape(first_of(v, size), kept);
 }
 
 Value zeros_behind(Value x, const std::vector<Expr>& counts) {

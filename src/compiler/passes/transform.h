@@ -29,6 +29,10 @@ ir::Value below_views(ir::Value v);
 /// A value that is made by views alone of what was widened from this dtype, before that; absent where it is not.
 ir::Value before_widening(ir::Value v, DType narrow);
 
+/// Whether it has one value for all elements along these dimensions; the first of those.
+bool is_constant_along(ir::Value v, const std::vector<int64_t>& dims);
+ir::Value first_along(ir::Value v, const std::vector<int64_t>& dims, const ir::Shape& kept);
+
 /// Its first elements along every dimension; and with so many zeros behind them.
 ir::Value first_of(ir::Value x, const ir::Shape& size);
 ir::Value zeros_behind(ir::Value x, const std::vector<ir::Expr>& counts);

@@ -29,10 +29,11 @@ constexpr int64_t kMostInRegisters = 32;
 constexpr int kColumnUnroll = 8;
 // Neighbours of a thread that sums up columns: more leave too few threads beside each other (an H100: 10 % slower with 8).
 constexpr int kColumns = 4;
-// A row of so few elements, which are no neighbours, is one thread's.
+// A row of so few elements, which are no neighbours, is one thread's, with those of so many neighbours.
 constexpr int64_t kShortRow = 16;
+constexpr int kRowsBeside = 8;
 
-// Neighbours for one thread: along the last axis they are neighbours in memory, or one and the same, everywhere.
+// Neighbours for one thread: along the axis of vectors they are neighbours in memory, or one and the same, everywhere.
 int neighbours(const Group& g, const MergedAxes& merged, const Machine& m) {
   if (!m.aligned || merged.strided > 0) return 1;
   int64_t smallest = kAccessBytes, largest = 1;
@@ -46,7 +47,7 @@ int neighbours(const Group& g, const MergedAxes& merged, const Machine& m) {
   for (const ir::Output& out : g.graph->outputs()) tensor(type_of(out.value));
   // With two accesses for the widest.
   int64_t width = std::min(kAccessBytes / smallest, 2 * kAccessBytes / largest);
-  while (width > 1 && !provably_divisible(merged.axes.back().extent, width)) width /= 2;
+  while (width > 1 && !provably_divisible(merged.axes[merged.vector].extent, width)) width /= 2;
   return static_cast<int>(width);
 }
 
@@ -132,11 +133,37 @@ std::optional<size_t> transposed_axis(const Group& g, const std::vector<Axis>& a
   return std::nullopt;
 }
 
+// The same of rows that a thread has each of its own.
+int rows_beside(const Group& g, const Machine& m) {
+  MergedAxes merged = merged_axes(g, kShortRow);
+  for (size_t i = merged.vector; i < merged.axes.size(); ++i)
+    if (merged.axes[i].reduced == (i == merged.vector)) return 1;
+  return std::min(neighbours(g, merged, m), kRowsBeside);
+}
+
 // Squares of so many elements to an edge: 128 bytes are read and written together.
 int edge_of_tile(const Group& g) {
   int64_t largest = 2;
   for (const ir::Output& out : g.graph->outputs()) largest = std::max(largest, size_of(type_of(out.value).dtype));
   return largest > 2 ? 32 : 64;
+}
+
+// Threads of a block that walks along rows too long for registers. Where it does so again, the cache has the row still if the rows that are
+// under way fit there together.
+int threads_along_rows(const Group& g, Expr length, const Machine& m) {
+  // Of unknown length most rows are short.
+  if (!length.is_constant()) return kBlockOfRows;
+  constexpr int64_t kThreadsOfProcessor = 2048, kCacheBytes = int64_t{32} << 20;
+  int64_t bytes = 0, threads = kThreads;
+  for (const ir::Input& in : g.graph->inputs())
+    if (type_of(in.value).numel() == g.domain.numel()) bytes += size_of(type_of(in.value).dtype) * length.constant();
+  std::vector<int> passes = passes_of(*g.graph);
+  bool again = std::any_of(g.graph->nodes().begin(), g.graph->nodes().end(),
+                           [&](const Node* n) { return passes[n->id] > 0 && n->types[0].numel() == g.domain.numel(); });
+  auto under_way = [&] { return m.processors * (kThreadsOfProcessor / threads) * bytes; };
+  while (again && threads < kMostThreads && under_way() > kCacheBytes && !PassRunner::switched_off("cached_rows"))
+    threads *= 2;
+  return static_cast<int>(threads);
 }
 
 Schedule loops(const Group& g, const Machine& m) {
@@ -183,7 +210,8 @@ Schedule loops(const Group& g, const Machine& m) {
   bool scattered = reduced > 1 || merged.strided > 0;
   if (scattered && length.is_constant() && length.constant() <= kShortRow) {
     s.vector_outside = true;
-    s.width = 1;
+    s.width = PassRunner::switched_off("rows_beside") ? 1 : rows_beside(g, m);
+    s.serial_unroll = kShortRow;
     return s;
   }
   for (const ir::Input& in : g.graph->inputs()) tensors += type_of(in.value).numel() == g.domain.numel();
@@ -196,8 +224,7 @@ Schedule loops(const Group& g, const Machine& m) {
       rows_in_registers(s, last.extent.constant(), tensors, false))
     return s;
   last.kind = Axis::Vector;
-  // Of unknown length most rows are short.
-  if (!last.extent.is_constant()) s.threads = kBlockOfRows;
+  s.threads = threads_along_rows(g, last.extent, m);
   return s;
 }
 

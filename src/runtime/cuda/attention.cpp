@@ -50,11 +50,21 @@ bool is_aligned(const Heads& h, int64_t features) {
 
 Slot bits(float v) { return std::bit_cast<uint32_t>(v); }
 
+// Blocks of twice the rows read the other side half as often. There must be enough of them, and registers for what they keep.
+bool is_tall(AttentionPass pass, const Attention& a, int64_t rows, const Device& device) {
+  constexpr int64_t kMostTallFeatures = 64, kRows = 128;
+  bool gradient = pass == AttentionPass::ByQuery || pass == AttentionPass::ByKey;
+  int64_t blocks = a.batches * a.heads * (rows / kRows);
+  return gradient && a.kind.features <= kMostTallFeatures &&
+         (a.kind.tall || blocks >= 2 * int64_t{device.properties().processors});
+}
+
 // As the kernels read their parameters.
 void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializer_list<Heads> heads,
             std::initializer_list<void*> vectors, Device& device, Stream stream) {
   AttentionKind kind = a.kind;
   for (const Heads& h : heads) kind.wide = kind.wide && is_aligned(h, kind.features);
+  kind.tall = is_tall(pass, a, rows, device);
   const Ready& kernel = ready(pass, kind, device);
   int64_t tiles = (rows + kernel.rows - 1) / kernel.rows;
   constexpr double kLog2E = 1.4426950408889634;

@@ -11,10 +11,11 @@ namespace brasa::runtime::cuda {
 
 /// What a kernel is made for.
 struct AttentionKind {
-  DType dtype;       // float16 or bfloat16
-  int64_t features;  // of a head
-  bool causal;       // query i attends to keys 0 … i
-  bool wide = true;  // rows begin at multiples of 16 bytes and are as long
+  DType dtype;        // float16 or bfloat16
+  int64_t features;   // of a head
+  bool causal;        // query i attends to keys 0 … i
+  bool wide = true;   // rows begin at multiples of 16 bytes and are as long
+  bool tall = false;  // a warp has 32 rows in place of 16, for which it reads the other side's once
   auto operator<=>(const AttentionKind&) const = default;
 };
 

@@ -1,6 +1,6 @@
 #include "runtime/cuda/attention_tiles.h"
 
-// One block computes a tile of rows, 16 a warp, and sweeps over the other side's rows, which come in tiles through shared memory, the next
+// One block computes a tile of rows, 16 or 32 a warp, and sweeps over the other side's rows, which come in tiles through shared memory, the next
 // while this one is used: attention and the cotangent of queries by rows of queries, the cotangents of keys and values by rows of
 // keys. Nothing is added up across blocks, so results are the same every time. Scores and their exponentials stay in registers: what
 // mma gives as a result has the layout that the next mma wants of its left operand.
@@ -26,7 +26,7 @@ class Kernel final : public AttentionTiles {
  private:
   // `given`: bytes of shared memory that the launch gives to one that has a whole head.
   AttentionKernel kernel(const char* name, int given = 0) const {
-    int rows = given ? tile_ : 16 * warps_;
+    int rows = given ? tile_ : own_rows_;
     return {name, p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes()), threads(), rows, given};
   }
 
@@ -35,7 +35,7 @@ class Kernel final : public AttentionTiles {
   void forward() {
     Rows query = next_rows(), key = next_rows(), value = next_rows(), out = next_rows();
     Reg log_sum = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
-    std::vector<Regs> q = fragments(own_rows(query, nullptr, queries_).first);
+    std::vector<Part> q = fragments(own_rows(query, nullptr, queries_).first);
     p_.op("bar.sync", 0);
     Softmax rows = none();
     over_both(key, value, keys_end(), [&](const Reg& stage, const Reg& tile_first) {
@@ -43,7 +43,8 @@ class Kernel final : public AttentionTiles {
         attend(rows, q, p_.r("add.u32", stage, offset), width, masked, column);
       });
     });
-    store(rows, out, log_sum);
+    p_.op("bar.sync", 0);  // keys and values are no more read
+    store(rows, out, log_sum, p_.r("add.u32", shared_, own_offset_));
   }
 
   // All rows of a head are in shared memory together; a warp has 16 queries after others.
@@ -59,7 +60,7 @@ class Kernel final : public AttentionTiles {
     p_.loop([&] { return p_.p("setp.lt.u32", own_first_, queries_); },
             [&] {
               Reg own = p_.r("mad.lo.u32", own_first_, row_bytes_, queries);
-              std::vector<Regs> q = fragments(p_.r("add.u32", own, down_));
+              std::vector<Part> q = fragments(p_.r("add.u32", own, down_));
               Softmax rows = none();
               over_keys(zero, [&](int width, bool masked, const Reg& column, const Reg& offset) {
                 attend(rows, q, p_.r("add.u32", keys, offset), width, masked, column);
@@ -71,63 +72,66 @@ class Kernel final : public AttentionTiles {
 
   // What a warp's rows have so far: their largest scores, the sums of exponentials less these, and of these times values.
   struct Softmax {
-    Reg most[2], total[2];
-    std::vector<Regs> sum;
+    Factors most, total;
+    std::vector<Part> sum;
   };
   Softmax none() {
-    Softmax out;
-    out.sum = zeros(padded_);
-    for (int half : {0, 1}) {
-      out.most[half] = p_.f("mov.f32", number(-kInfinity));
-      out.total[half] = p_.f("mov.f32", number(0));
-    }
+    Softmax out{all({}), all({}), zeros(padded_)};
+    for (int part = 0; part < parts_; ++part)
+      for (int half : {0, 1}) {
+        out.most[part][half] = p_.f("mov.f32", number(-kInfinity));
+        out.total[part][half] = p_.f("mov.f32", number(0));
+      }
     return out;
   }
   // To `width` keys, which have their values a tile behind.
-  void attend(Softmax& rows, const std::vector<Regs>& q, const Reg& keys, int width, bool masked, const Reg& column) {
+  void attend(Softmax& rows, const std::vector<Part>& q, const Reg& keys, int width, bool masked, const Reg& column) {
     Reg values = p_.r("add.u32", keys, tile_bytes());
-    std::vector<Regs> s = scores([&](int k) { return q[k]; }, keys, width);
-    if (masked)
-      for (int n = 0; n < width / 8; ++n)
-        for (int e = 0; e < 4; ++e) p_.op("selp.f32", s[n][e], s[n][e], number(-kInfinity), attends(column, n, e));
-    for (int half : {0, 1}) {
-      const Reg &most = rows.most[half], &total = rows.total[half];
-      Reg m = s[0][2 * half];
-      for (int n = 0; n < width / 8; ++n)
-        for (int e : {0, 1})
-          if (n || e) m = p_.f("max.f32", m, s[n][2 * half + e]);
-      m = p_.f("max.f32", over_lanes("max.f32", m), most);
-      Reg scaled = p_.f("mul.f32", m, scale2_), less = p_.f("neg.f32", scaled);
-      Reg shrink = exp2(p_.f("fma.rn.f32", most, scale2_, less));
-      p_.op("mov.f32", most, m);
-      p_.op("mul.f32", total, total, shrink);
-      for (int n = 0; n < width / 8; ++n)
-        for (int e : {0, 1}) {
-          Reg& each = s[n][2 * half + e];
-          each = exp2(p_.f("fma.rn.f32", each, scale2_, less));
-          p_.op("add.f32", total, total, each);
-        }
-      for (const Regs& v : rows.sum)
-        for (int e : {0, 1}) p_.op("mul.f32", v[2 * half + e], v[2 * half + e], shrink);
+    std::vector<Part> s = scores([&](int part, int k) { return q[part][k]; }, keys, width);
+    for (int part = 0; part < parts_; ++part) {
+      if (masked)
+        for (int n = 0; n < width / 8; ++n)
+          for (int e = 0; e < 4; ++e) {
+            Reg& each = s[part][n][e];
+            p_.op("selp.f32", each, each, number(-kInfinity), attends(column, part, n, e));
+          }
+      for (int half : {0, 1}) weigh(s[part], half, rows.most[part][half], rows.total[part][half], rows.sum[part]);
     }
     add_rows(rows.sum, s, values);
   }
-  void store(const Softmax& rows, const Rows& out, const Reg& log_sum, const Reg& own = {}) {
-    Reg factors[2];
-    for (int half : {0, 1}) {
-      Reg whole = over_lanes("add.f32", rows.total[half]);
-      factors[half] = p_.f("rcp.approx.ftz.f32", whole);
-      Reg logarithm = p_.f("fma.rn.f32", rows.most[half], scale2_, p_.f("lg2.approx.ftz.f32", whole));
-      store_number(log_sum, half, p_.f("mul.f32", logarithm, number(kLn2)));
-    }
-    if (own.empty())
-      store_rows(rows.sum, factors, out, queries_);
-    else
-      store_whole_rows(rows.sum, factors, own, out, queries_);
+  // Scores become exponentials; what the rows have so far shrinks to the new largest score.
+  void weigh(Part& s, int half, const Reg& most, const Reg& total, const Part& sum) {
+    Reg m;
+    for (const Regs& columns : s)
+      for (int e : {0, 1}) m = m.empty() ? columns[2 * half] : p_.f("max.f32", m, columns[2 * half + e]);
+    m = p_.f("max.f32", over_lanes("max.f32", m), most);
+    Reg scaled = p_.f("mul.f32", m, scale2_), less = p_.f("neg.f32", scaled);
+    Reg shrink = exp2(p_.f("fma.rn.f32", most, scale2_, less));
+    p_.op("mov.f32", most, m);
+    p_.op("mul.f32", total, total, shrink);
+    for (Regs& columns : s)
+      for (int e : {0, 1}) {
+        Reg& each = columns[2 * half + e];
+        each = exp2(p_.f("fma.rn.f32", each, scale2_, less));
+        p_.op("add.f32", total, total, each);
+      }
+    for (const Regs& v : sum)
+      for (int e : {0, 1}) p_.op("mul.f32", v[2 * half + e], v[2 * half + e], shrink);
+  }
+  void store(const Softmax& rows, const Rows& out, const Reg& log_sum, const Reg& own) {
+    Factors factors = all({});
+    for (int part = 0; part < parts_; ++part)
+      for (int half : {0, 1}) {
+        Reg whole = over_lanes("add.f32", rows.total[part][half]);
+        factors[part][half] = p_.f("rcp.approx.ftz.f32", whole);
+        Reg logarithm = p_.f("fma.rn.f32", rows.most[part][half], scale2_, p_.f("lg2.approx.ftz.f32", whole));
+        store_number(log_sum, part, half, p_.f("mul.f32", logarithm, number(kLn2)));
+      }
+    store_rows(rows.sum, factors, own, out, queries_);
   }
   // Of one of the warp's rows of queries.
-  void store_number(const Reg& vector, int half, const Reg& v) {
-    Reg row = p_.r("add.u32", own_row_, 8 * half);
+  void store_number(const Reg& vector, int part, int half, const Reg& v) {
+    Reg row = own_row(part, half);
     Reg stores = p_.p("setp.eq.and.u32", pair_, 0, p_.p("setp.lt.u32", row, queries_));
     p_.op(str("@", stores, " st.global.f32"), str("[", p_.d("mad.wide.u32", row, 4, vector), "]"), v);
   }
@@ -156,39 +160,43 @@ class Kernel final : public AttentionTiles {
     for (Reg& v : vectors) v = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
     // clang 14 lets no lambda use the names of a structured binding.
     const std::pair<Reg, Reg> own = own_rows(query, &ct, queries_);
-    std::vector<Regs> q = fragments(own.first), g = fragments(own.second);
+    std::vector<Part> q = fragments(own.first), g = fragments(own.second);
     p_.op("bar.sync", 0);
-    std::vector<Regs> o = fragments(own_rows(out, nullptr, queries_).first);
+    std::vector<Part> o = fragments(own_rows(out, nullptr, queries_).first);
     p_.op("bar.sync", 0);
-    Reg less[2], inner[2];
-    for (int half : {0, 1}) {
-      Reg row = p_.r("add.u32", own_row_, 8 * half), v = p_.f("mov.f32", number(0));
-      p_.op(str("@", p_.p("setp.lt.u32", row, queries_), " ld.global.f32"), v,
-            str("[", p_.d("mad.wide.u32", row, 4, vectors[0]), "]"));
-      less[half] = p_.f("mul.f32", v, number(-kLog2E));
-      Reg sum = p_.f("mov.f32", number(0));
-      for (int k = 0; k < padded_ / 16; ++k)
-        for (int part : {half, half + 2}) add_products(sum, g[k][part], o[k][part]);
-      inner[half] = over_lanes("add.f32", sum);
-      store_number(vectors[1], half, inner[half]);
-    }
+    Factors less = all({}), inner = all({});
+    for (int part = 0; part < parts_; ++part)
+      for (int half : {0, 1}) {
+        Reg row = own_row(part, half), v = p_.f("mov.f32", number(0));
+        p_.op(str("@", p_.p("setp.lt.u32", row, queries_), " ld.global.f32"), v,
+              str("[", p_.d("mad.wide.u32", row, 4, vectors[0]), "]"));
+        less[part][half] = p_.f("mul.f32", v, number(-kLog2E));
+        Reg sum = p_.f("mov.f32", number(0));
+        for (int k = 0; k < padded_ / 16; ++k)
+          for (int four : {half, half + 2}) add_products(sum, g[part][k][four], o[part][k][four]);
+        inner[part][half] = over_lanes("add.f32", sum);
+        store_number(vectors[1], part, half, inner[part][half]);
+      }
 
-    std::vector<Regs> sum = zeros(padded_);
+    std::vector<Part> sum = zeros(padded_);
     over_both(key, value, keys_end(), [&](const Reg& stage, const Reg& tile_first) {
       over_keys(tile_first, [&](int width, bool masked, const Reg& column, const Reg& offset) {
         Reg keys = p_.r("add.u32", stage, offset), values = p_.r("add.u32", keys, tile_bytes());
-        std::vector<Regs> s = scores([&](int k) { return q[k]; }, keys, width);
-        std::vector<Regs> ds = scores([&](int k) { return g[k]; }, values, width);
-        for (int n = 0; n < width / 8; ++n)
-          for (int e = 0; e < 4; ++e) {
-            Reg probability = exp2(p_.f("fma.rn.f32", s[n][e], scale2_, less[e / 2]));
-            if (masked) probability = p_.f("selp.f32", probability, number(0), attends(column, n, e));
-            ds[n][e] = p_.f("mul.f32", probability, p_.f("sub.f32", ds[n][e], inner[e / 2]));
-          }
+        std::vector<Part> s = scores([&](int part, int k) { return q[part][k]; }, keys, width);
+        std::vector<Part> ds = scores([&](int part, int k) { return g[part][k]; }, values, width);
+        for (int part = 0; part < parts_; ++part)
+          for (int n = 0; n < width / 8; ++n)
+            for (int e = 0; e < 4; ++e) {
+              Reg probability = exp2(p_.f("fma.rn.f32", s[part][n][e], scale2_, less[part][e / 2]));
+              if (masked) probability = p_.f("selp.f32", probability, number(0), attends(column, part, n, e));
+              Reg& each = ds[part][n][e];
+              each = p_.f("mul.f32", probability, p_.f("sub.f32", each, inner[part][e / 2]));
+            }
         add_rows(sum, ds, keys);
       });
     });
-    store_rows(sum, {scale_, scale_}, to_query, queries_);
+    p_.op("bar.sync", 0);  // keys and values are no more read
+    store_rows(sum, all(scale_), p_.r("add.u32", shared_, own_offset_), to_query, queries_);
   }
 
   // dV = Pᵀ dO, dK = dSᵀ Q · scale. Behind the last query everything is zero, which adds nothing.
@@ -200,17 +208,17 @@ class Kernel final : public AttentionTiles {
     // clang 14 lets no lambda use the names of a structured binding.
     const std::pair<Reg, Reg> of_block = own_rows(key, &value, keys_);
     const Reg &own_key = of_block.first, &own_value = of_block.second;
-    std::vector<Regs> k, v;
+    std::vector<Part> k, v;
     if (small_) {
       k = fragments(own_key);
       v = fragments(own_value);
       p_.op("bar.sync", 0);
     }
-    auto own = [&](const std::vector<Regs>& held, const Reg& at) {
-      return [&held, at, this](int i) { return small_ ? held[i] : matrices(at, 32 * i); };
+    auto own = [&](const std::vector<Part>& held, const Reg& at) {
+      return [&held, at, this](int part, int i) { return small_ ? held[part][i] : matrices(at, 32 * i); };
     };
 
-    std::vector<Regs> by_key = zeros(padded_), by_value = zeros(padded_);
+    std::vector<Part> by_key = zeros(padded_), by_value = zeros(padded_);
     Reg first = kind_.causal ? p_.r("and.b32", first_, -tile_) : p_.r("mov.u32", 0);
     Moving from_query = moving(query, first), from_ct = moving(ct, first);
     over_tiles(
@@ -228,18 +236,20 @@ class Kernel final : public AttentionTiles {
             Reg in_tile = p_.r("sub.u32", column, tile_first);
             Reg queries = p_.r("mad.lo.u32", in_tile, row_bytes_, stage), cts = p_.r("add.u32", queries, tile_bytes());
             Reg of_columns = p_.r("mad.lo.u32", p_.r("add.u32", in_tile, pair_), 4, stage);
-            std::vector<Regs> s = scores(own(k, own_key), queries, width), ds = scores(own(v, own_value), cts, width);
+            std::vector<Part> s = scores(own(k, own_key), queries, width), ds = scores(own(v, own_value), cts, width);
             for (int n = 0; n < width / 8; ++n) {
               Regs less = p_.fresh('f', 2), inner = p_.fresh('f', 2);
               int at = 2 * tile_bytes() + 32 * n;
               p_.op("ld.shared.v2.f32", braces(less), str("[", of_columns, "+", at, "]"));
               p_.op("ld.shared.v2.f32", braces(inner), str("[", of_columns, "+", at + 4 * tile_, "]"));
               for (Reg& l : less) l = p_.f("mul.f32", l, number(-kLog2E));
-              for (int e = 0; e < 4; ++e) {
-                s[n][e] = exp2(p_.f("fma.rn.f32", s[n][e], scale2_, less[e % 2]));
-                if (masked) s[n][e] = p_.f("selp.f32", s[n][e], number(0), attends(column, n, e));
-                ds[n][e] = p_.f("mul.f32", s[n][e], p_.f("sub.f32", ds[n][e], inner[e % 2]));
-              }
+              for (int part = 0; part < parts_; ++part)
+                for (int e = 0; e < 4; ++e) {
+                  Reg &p = s[part][n][e], &each = ds[part][n][e];
+                  p = exp2(p_.f("fma.rn.f32", p, scale2_, less[e % 2]));
+                  if (masked) p = p_.f("selp.f32", p, number(0), attends(column, part, n, e));
+                  each = p_.f("mul.f32", p, p_.f("sub.f32", each, inner[e % 2]));
+                }
             }
             add_rows(by_value, s, cts);
             add_rows(by_key, ds, queries);
@@ -249,15 +259,16 @@ class Kernel final : public AttentionTiles {
           Reg column = p_.r("mov.u32", tile_first);
           if (kind_.causal) {
             column = p_.r("max.u32", column, own_first_);
-            steps(column, p_.r("min.u32", end, p_.r("add.u32", own_first_, 16)), 16, false,
+            steps(column, p_.r("min.u32", end, p_.r("add.u32", own_first_, 16 * parts_)), 16, false,
                   [&](int width) { body(width, true, column); });
           }
           steps(column, end, width_, true, [&](int width) { body(width, false, column); });
           steps(column, end, 16, false, [&](int width) { body(width, false, column); });
         });
-    Reg one = p_.f("mov.f32", number(1));
-    store_rows(by_key, {scale_, scale_}, to_key, keys_);
-    store_rows(by_value, {one, one}, to_value, keys_);
+    Reg one = p_.f("mov.f32", number(1)), own_rows = p_.r("add.u32", shared_, own_offset_);
+    p_.op("bar.sync", 0);  // queries and cts are no more read
+    store_rows(by_key, all(scale_), own_rows, to_key, keys_);
+    store_rows(by_value, all(one), p_.r("add.u32", own_rows, own_rows_ * row_bytes_), to_value, keys_);
   }
 
   // All three cotangents of a head whose rows are in shared memory together. By key as above; dSᵀ is left there, and then each warp has
@@ -303,21 +314,22 @@ class Kernel final : public AttentionTiles {
     sums(0, 0);
     p_.op("bar.sync", 0);
     Reg own = p_.r("add.u32", own_offset_, down_);
-    std::vector<Regs> k = fragments(p_.r("add.u32", shared_, own)), v = fragments(p_.r("add.u32", scores_at, own));
+    std::vector<Part> k = fragments(p_.r("add.u32", shared_, own)), v = fragments(p_.r("add.u32", scores_at, own));
     p_.op("bar.sync", 0);  // dSᵀ lies where the values were
 
     Reg kept[2];  // keys that are not there give no scores
     for (int half : {0, 1})
       kept[half] = p_.r("selp.b32", -1, 0, p_.p("setp.lt.u32", p_.r("add.u32", own_row_, 8 * half), keys_));
-    std::vector<Regs> by_key = zeros(padded_), by_value = zeros(padded_);
+    std::vector<Part> by_key = zeros(padded_), by_value = zeros(padded_);
     Reg own_scores = p_.r("mad.lo.u32", own_row_, score_bytes(), scores_at);
     Reg column = p_.r("mov.u32", 0);
     auto body = [&](int width) {
       Reg at = p_.r("mul.lo.u32", column, row_bytes_), from = p_.r("add.u32", column, pair_);
       Reg query_rows = p_.r("add.u32", queries, at), ct_rows = p_.r("add.u32", cts, at);
       Reg of_columns = p_.r("mad.lo.u32", from, 4, numbers), to = p_.r("mad.lo.u32", from, 2, own_scores);
-      std::vector<Regs> s = scores([&](int i) { return k[i]; }, query_rows, width);
-      std::vector<Regs> ds = scores([&](int i) { return v[i]; }, ct_rows, width);
+      std::vector<Part> probabilities = scores([&](int part, int i) { return k[part][i]; }, query_rows, width);
+      std::vector<Part> gradients = scores([&](int part, int i) { return v[part][i]; }, ct_rows, width);
+      Part &s = probabilities[0], &ds = gradients[0];
       for (int n = 0; n < width / 8; ++n) {
         Regs less = p_.fresh('f', 2), inner = p_.fresh('f', 2);
         p_.op("ld.shared.v2.f32", braces(less), str("[", of_columns, "+", 32 * n, "]"));
@@ -332,8 +344,8 @@ class Kernel final : public AttentionTiles {
           p_.op("st.shared.b32", str("[", to, "+", 16 * n + 8 * half * score_bytes(), "]"), both);
         }
       }
-      add_rows(by_value, s, ct_rows);
-      add_rows(by_key, ds, query_rows);
+      add_rows(by_value, probabilities, ct_rows);
+      add_rows(by_key, gradients, query_rows);
     };
     steps(column, p_.r("min.u32", queries_, p_.r("mov.u32", kUsedFirst)), 16, false, body);
     p_.op("cp.async.wait_group", 0);
@@ -343,27 +355,27 @@ class Kernel final : public AttentionTiles {
     Reg one = p_.f("mov.f32", number(1));
     p_.op("bar.sync", 0);  // queries and cts are no more read
     Reg own_queries = p_.r("add.u32", queries, own_offset_), own_cts = p_.r("add.u32", cts, own_offset_);
-    store_whole_rows(by_key, {scale_, scale_}, own_queries, to_key, keys_);
-    store_whole_rows(by_value, {one, one}, own_cts, to_value, keys_);
+    store_rows(by_key, all(scale_), own_queries, to_key, keys_);
+    store_rows(by_value, all(one), own_cts, to_value, keys_);
 
     Reg low = p_.r("and.b32", lane_, 7), upper = p_.r("shr.u32", lane_, 4);
     Reg middle = p_.r("and.b32", p_.r("shr.u32", lane_, 3), 1);
     Reg lane_scores = p_.r("mad.lo.u32", p_.r("mad.lo.u32", upper, 8, low), score_bytes(), p_.r("shl.b32", middle, 4));
     Reg at = p_.r("mad.lo.u32", own_first_, 2, p_.r("add.u32", scores_at, lane_scores));
     Reg keys = p_.r("add.u32", shared_, down_);
-    std::vector<Regs> by_query = zeros(padded_);
+    std::vector<Part> by_query = zeros(padded_);
     Reg row = p_.r("mov.u32", 0);
     steps(row, keys_, 16, false, [&](int) {
       Regs ds = matrices(p_.r("mad.lo.u32", row, score_bytes(), at), 0, true);
       Reg key_rows = p_.r("mad.lo.u32", row, row_bytes_, keys);
       for (int n = 0; n < padded_ / 16; ++n) {
         Regs b = matrices(key_rows, 32 * n, true);
-        multiply(by_query[2 * n], ds, b[0], b[1]);
-        multiply(by_query[2 * n + 1], ds, b[2], b[3]);
+        multiply(by_query[0][2 * n], ds, b[0], b[1]);
+        multiply(by_query[0][2 * n + 1], ds, b[2], b[3]);
       }
     });
     p_.op("bar.warp.sync", -1);
-    store_whole_rows(by_query, {scale_, scale_}, own_queries, to_query, queries_);
+    store_rows(by_query, all(scale_), own_queries, to_query, queries_);
   }
   // Of a key, as many as there may be queries; ldmatrix reads eight rows at once, from different banks.
   int score_bytes() const { return 2 * tile_ + 16; }

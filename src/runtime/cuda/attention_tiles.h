@@ -30,7 +30,9 @@ class AttentionTiles {
         row_bytes_(padded_ * 2 + 16),  // ldmatrix reads eight rows at once, from different banks
         small_(padded_ <= 64),
         by_key_(pass == AttentionPass::ByKey),
-        block_(block(pass, small_)),
+        block_(block(pass, small_, kind.tall)),
+        parts_(kind.tall ? 2 : 1),
+        own_rows_(16 * parts_ * block_.warps),
         warps_(block_.warps),
         tile_(block_.tile),
         width_(block_.width) {}
@@ -48,11 +50,11 @@ class AttentionTiles {
   struct Block {
     int warps, tile, width;
   };
-  static Block block(AttentionPass pass, bool small) {
+  static Block block(AttentionPass pass, bool small, bool tall) {
     switch (pass) {
       case AttentionPass::Forward: return {4, small ? 64 : 32, 32};
       case AttentionPass::ByQuery: return {4, small ? 64 : 32, 16};
-      case AttentionPass::ByKey: return small ? Block{4, 64, 32} : Block{2, 16, 16};
+      case AttentionPass::ByKey: return small ? Block{4, 64, tall ? 16 : 32} : Block{2, 16, 16};
       case AttentionPass::ForwardOfHead: return {7, 224, 64};
       case AttentionPass::BackwardOfHead: return {kMostRowsOfHead / 16, kMostRowsOfHead, 16};
     }
@@ -61,9 +63,9 @@ class AttentionTiles {
   int threads() const { return 32 * warps_; }
   int tile_bytes() const { return tile_ * row_bytes_; }
   int stage_bytes() const { return 2 * tile_bytes() + (by_key_ ? 8 * tile_ : 0); }
-  int own_bytes() const { return by_key_ && !small_ ? 2 * 16 * warps_ * row_bytes_ : 0; }
+  int own_bytes() const { return by_key_ && !small_ ? 2 * own_rows_ * row_bytes_ : 0; }
   int shared_bytes() const {
-    return own_bytes() + std::max(2 * stage_bytes(), own_bytes() ? 0 : 2 * 16 * warps_ * row_bytes_);
+    return own_bytes() + std::max(2 * stage_bytes(), own_bytes() ? 0 : 2 * own_rows_ * row_bytes_);
   }
 
   // --- where things are ---
@@ -100,8 +102,8 @@ class AttentionTiles {
     head_ = p_.d("cvt.u64.u32", p_.r("rem.u32", both, heads_each));
     lane_ = p_.r("and.b32", thread_, 31);
     Reg warp = p_.r("shr.u32", thread_, 5);
-    first_ = p_.r("mul.lo.u32", tile, 16 * warps_);
-    own_first_ = p_.r("mad.lo.u32", warp, 16, first_);
+    first_ = p_.r("mul.lo.u32", tile, own_rows_);
+    own_first_ = p_.r("mad.lo.u32", warp, 16 * parts_, first_);
     own_row_ = p_.r("add.u32", own_first_, p_.r("shr.u32", lane_, 2));
     pair_ = p_.r("shl.b32", p_.r("and.b32", lane_, 3), 1);
     vector_start_ = p_.d("mul.wide.u32", both, queries_);
@@ -113,7 +115,7 @@ class AttentionTiles {
     Reg middle = p_.r("and.b32", p_.r("shr.u32", lane_, 3), 1);
     down_ = p_.r("mad.lo.u32", low, row_bytes_, p_.r("shl.b32", upper, 4));
     across_ = p_.r("mad.lo.u32", p_.r("mad.lo.u32", upper, 8, eight), row_bytes_, p_.r("shl.b32", middle, 4));
-    own_offset_ = p_.r("mul.lo.u32", warp, 16 * row_bytes_);
+    own_offset_ = p_.r("mul.lo.u32", warp, 16 * parts_ * row_bytes_);
 
     // A thread copies 16 bytes of a row, and of every row that is `pass_rows_` on.
     int chunks = padded_ / 8, lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(chunks)));
@@ -187,10 +189,10 @@ class AttentionTiles {
 
   // This block's rows of two matrices, in shared memory one behind the other; the warp's rows of them.
   std::pair<Reg, Reg> own_rows(const Rows& a, const Rows* b, const Reg& end) {
-    int bytes = 16 * warps_ * row_bytes_;
+    int bytes = own_rows_ * row_bytes_;
     Reg second = p_.r("add.u32", shared_, bytes);
-    copy_rows(moving(a, first_), shared_, first_, end, 16 * warps_);
-    if (b) copy_rows(moving(*b, first_), second, first_, end, 16 * warps_);
+    copy_rows(moving(a, first_), shared_, first_, end, own_rows_);
+    if (b) copy_rows(moving(*b, first_), second, first_, end, own_rows_);
     arrived();
     Reg at = p_.r("add.u32", p_.r("add.u32", shared_, own_offset_), down_);
     return {at, p_.r("add.u32", at, bytes)};
@@ -209,9 +211,12 @@ class AttentionTiles {
           braces(out), str("[", at, "+", offset, "]"));
     return out;
   }
-  std::vector<Regs> fragments(const Reg& at) {
-    std::vector<Regs> out;
-    for (int k = 0; k < padded_ / 16; ++k) out.push_back(matrices(at, 32 * k));
+  // 16 of a warp's rows: four registers for each 16 columns of an operand, or each 8 of a result.
+  using Part = std::vector<Regs>;
+  std::vector<Part> fragments(const Reg& at) {
+    std::vector<Part> out(parts_);
+    for (int i = 0; i < parts_; ++i)
+      for (int k = 0; k < padded_ / 16; ++k) out[i].push_back(matrices(at, i * 16 * row_bytes_ + 32 * k));
     return out;
   }
   void multiply(const Regs& sum, const Regs& a, const Reg& b0, const Reg& b1) {
@@ -219,12 +224,13 @@ class AttentionTiles {
     p_.op(str("mma.sync.aligned.m16n8k16.row.col.f32.", t, ".", t, ".f32"), braces(sum), braces(a), braces({b0, b1}),
           braces(sum));
   }
-  std::vector<Regs> zeros(int columns) {
-    std::vector<Regs> out;
-    for (int n = 0; n < columns / 8; ++n) {
-      out.push_back(p_.fresh('f', 4));
-      for (const Reg& r : out.back()) p_.op("mov.f32", r, number(0));
-    }
+  std::vector<Part> zeros(int columns) {
+    std::vector<Part> out(parts_);
+    for (Part& part : out)
+      for (int n = 0; n < columns / 8; ++n) {
+        part.push_back(p_.fresh('f', 4));
+        for (const Reg& r : part.back()) p_.op("mov.f32", r, number(0));
+      }
     return out;
   }
   static std::string number(double v) {
@@ -234,32 +240,40 @@ class AttentionTiles {
     for (int shift = 28; shift >= 0; shift -= 4) out += kDigits[bits >> shift & 15];
     return out;
   }
-  // own rows · (`width` rows at `other`)ᵀ; `own` gives the k-th fragment.
+  // own rows · (`width` rows at `other`)ᵀ; `own` gives the k-th fragment of a part.
   template <class F>
-  std::vector<Regs> scores(const F& own, const Reg& other, int width) {
-    std::vector<Regs> out = zeros(width);
+  std::vector<Part> scores(const F& own, const Reg& other, int width) {
+    std::vector<Part> out = zeros(width);
     Reg at = p_.r("add.u32", other, across_);
     for (int k = 0; k < padded_ / 16; ++k) {
-      Regs a = own(k);
+      std::vector<Regs> a;
+      for (int i = 0; i < parts_; ++i) a.push_back(own(i, k));
       for (int n = 0; n < width / 16; ++n) {
         Regs b = matrices(at, n * 16 * row_bytes_ + 32 * k);
-        multiply(out[2 * n], a, b[0], b[1]);
-        multiply(out[2 * n + 1], a, b[2], b[3]);
+        for (int i = 0; i < parts_; ++i) {
+          multiply(out[i][2 * n], a[i], b[0], b[1]);
+          multiply(out[i][2 * n + 1], a[i], b[2], b[3]);
+        }
       }
     }
     return out;
   }
   // sum += weights · (their rows at `other`).
-  void add_rows(const std::vector<Regs>& sum, const std::vector<Regs>& weights, const Reg& other) {
+  void add_rows(const std::vector<Part>& sum, const std::vector<Part>& weights, const Reg& other) {
     Reg at = p_.r("add.u32", other, down_);
-    for (int k = 0; k < static_cast<int>(weights.size()) / 2; ++k) {
-      Regs a = {rounded(weights[2 * k][0], weights[2 * k][1]), rounded(weights[2 * k][2], weights[2 * k][3]),
-                rounded(weights[2 * k + 1][0], weights[2 * k + 1][1]),
-                rounded(weights[2 * k + 1][2], weights[2 * k + 1][3])};
+    for (int k = 0; k < static_cast<int>(weights[0].size()) / 2; ++k) {
+      std::vector<Regs> a;
+      for (const Part& w : weights) {
+        a.emplace_back();
+        for (int n : {2 * k, 2 * k + 1})
+          for (int half : {0, 2}) a.back().push_back(rounded(w[n][half], w[n][half + 1]));
+      }
       for (int n = 0; n < padded_ / 16; ++n) {
         Regs b = matrices(at, k * 16 * row_bytes_ + 32 * n, true);
-        multiply(sum[2 * n], a, b[0], b[1]);
-        multiply(sum[2 * n + 1], a, b[2], b[3]);
+        for (int i = 0; i < parts_; ++i) {
+          multiply(sum[i][2 * n], a[i], b[0], b[1]);
+          multiply(sum[i][2 * n + 1], a[i], b[2], b[3]);
+        }
       }
     }
   }
@@ -320,7 +334,7 @@ class AttentionTiles {
     Reg tile_end = p_.r("add.u32", tile_first, tile_), end = keys_, whole = keys_;
     if (kind_.causal) {
       whole = p_.r("min.u32", keys_, p_.r("add.u32", own_first_, 1));
-      end = p_.r("min.u32", keys_, p_.r("add.u32", own_first_, 16));
+      end = p_.r("min.u32", keys_, p_.r("add.u32", own_first_, 16 * parts_));
     }
     whole = p_.r("min.u32", whole, tile_end);
     end = p_.r("min.u32", end, tile_end);
@@ -333,12 +347,16 @@ class AttentionTiles {
   }
   Reg keys_end() {
     if (!kind_.causal) return keys_;
-    return p_.r("min.u32", keys_, p_.r("add.u32", first_, 16 * warps_));
+    return p_.r("min.u32", keys_, p_.r("add.u32", first_, own_rows_));
+  }
+  // The thread's two rows of a part.
+  Reg own_row(int part, int half) {
+    int behind = 16 * part + 8 * half;
+    return behind ? p_.r("add.u32", own_row_, behind) : own_row_;
   }
   // Whether this warp's element e of the 4 of 8 columns is one to attend to.
-  Reg attends(const Reg& column, int n, int e) {
-    Reg col = p_.r("add.u32", p_.r("add.u32", column, pair_), 8 * n + e % 2);
-    Reg row = e < 2 ? own_row_ : p_.r("add.u32", own_row_, 8);
+  Reg attends(const Reg& column, int part, int n, int e) {
+    Reg col = p_.r("add.u32", p_.r("add.u32", column, pair_), 8 * n + e % 2), row = own_row(part, e / 2);
     if (by_key_) return p_.p("setp.ge.u32", col, row);
     Reg inside = p_.p("setp.lt.u32", col, keys_);
     return kind_.causal ? p_.p("setp.le.and.u32", col, row, inside) : inside;
@@ -355,44 +373,55 @@ class AttentionTiles {
     return v;
   }
 
-  // The warp's rows below `end`, each element multiplied by the factor of its row.
-  void store_rows(const std::vector<Regs>& values, const Reg (&factors)[2], const Rows& to, const Reg& end) {
-    for (int half : {0, 1}) {
-      Reg row = half ? p_.r("add.u32", own_row_, 8) : own_row_;
-      p_.when(p_.p("setp.lt.u32", row, end), [&] {
-        Reg at = p_.d("mad.wide.u32", pair_, 2, row_address(to, row));
-        for (int n = 0; 8 * n < kind_.features; ++n) {
-          Reg both = rounded(p_.f("mul.f32", values[n][2 * half], factors[half]),
-                             p_.f("mul.f32", values[n][2 * half + 1], factors[half]));
-          if (kind_.wide) {
-            p_.op("st.global.b32", str("[", at, "+", 16 * n, "]"), both);
-            continue;
-          }
-          Regs parts = p_.fresh('h', 2);
-          p_.op("mov.b32", braces(parts), both);
-          for (int k : {0, 1}) {
-            Reg has = p_.p("setp.lt.u32", p_.r("add.u32", pair_, 8 * n + k), kind_.features);
-            p_.op(str("@", has, " st.global.b16"), str("[", at, "+", 16 * n + 2 * k, "]"), parts[k]);
-          }
-        }
-      });
-    }
+  // --- results ---
+
+  // What an element of a result is multiplied by, by part and half.
+  using Factors = std::vector<std::array<Reg, 2>>;
+  Factors all(const Reg& factor) const { return Factors(parts_, {factor, factor}); }
+  Reg scaled(const std::vector<Part>& values, const Factors& factors, int part, int n, int half) {
+    const Regs& v = values[part][n];
+    const Reg& factor = factors[part][half];
+    Reg low = p_.f("mul.f32", v[2 * half], factor), high = p_.f("mul.f32", v[2 * half + 1], factor);
+    return rounded(low, high);
   }
 
-  // The same of rows of 64 features, by whole rows: through `own`, the warp's part of a tile that nobody reads any more.
-  void store_whole_rows(const std::vector<Regs>& values, const Reg (&factors)[2], const Reg& own, const Rows& to,
+  // The warp's rows below `end`; `own` is the warp's part of a tile that nobody reads any more.
+  void store_rows(const std::vector<Part>& values, const Factors& factors, const Reg& own, const Rows& to,
+                  const Reg& end) {
+    if (kind_.wide && kind_.features >= 16 && std::has_single_bit(static_cast<unsigned>(kind_.features)))
+      return store_whole_rows(values, factors, own, to, end);
+    for (int part = 0; part < parts_; ++part)
+      for (int half : {0, 1}) {
+        Reg row = own_row(part, half);
+        p_.when(p_.p("setp.lt.u32", row, end), [&] {
+          Reg at = p_.d("mad.wide.u32", pair_, 2, row_address(to, row));
+          for (int n = 0; 8 * n < kind_.features; ++n) store_pair(scaled(values, factors, part, n, half), at, n);
+        });
+      }
+  }
+  void store_pair(const Reg& both, const Reg& at, int n) {
+    if (kind_.wide) return p_.op("st.global.b32", str("[", at, "+", 16 * n, "]"), both);
+    Regs parts = p_.fresh('h', 2);
+    p_.op("mov.b32", braces(parts), both);
+    for (int k : {0, 1}) {
+      Reg has = p_.p("setp.lt.u32", p_.r("add.u32", pair_, 8 * n + k), kind_.features);
+      p_.op(str("@", has, " st.global.b16"), str("[", at, "+", 16 * n + 2 * k, "]"), parts[k]);
+    }
+  }
+  // Lanes beside each other write 16 bytes each of a row.
+  void store_whole_rows(const std::vector<Part>& values, const Factors& factors, const Reg& own, const Rows& to,
                         const Reg& end) {
     Reg at = p_.r("mad.lo.u32", p_.r("shr.u32", lane_, 2), row_bytes_, p_.r("mad.lo.u32", pair_, 2, own));
-    for (int half : {0, 1})
-      for (int n = 0; n < padded_ / 8; ++n) {
-        Reg low = p_.f("mul.f32", values[n][2 * half], factors[half]);
-        Reg high = p_.f("mul.f32", values[n][2 * half + 1], factors[half]);
-        p_.op("st.shared.b32", str("[", at, "+", 8 * half * row_bytes_ + 16 * n, "]"), rounded(low, high));
-      }
+    for (int part = 0; part < parts_; ++part)
+      for (int half : {0, 1})
+        for (int n = 0; n < padded_ / 8; ++n)
+          p_.op("st.shared.b32", str("[", at, "+", (16 * part + 8 * half) * row_bytes_ + 16 * n, "]"),
+                scaled(values, factors, part, n, half));
     p_.op("bar.warp.sync", -1);
-    Reg row = p_.r("shr.u32", lane_, 3), column = p_.r("shl.b32", p_.r("and.b32", lane_, 7), 4);
+    int lanes = static_cast<int>(kind_.features / 8), rows = 32 / lanes;
+    Reg row = p_.r("div.u32", lane_, lanes), column = p_.r("shl.b32", p_.r("and.b32", lane_, lanes - 1), 4);
     Reg from = p_.r("mad.lo.u32", row, row_bytes_, p_.r("add.u32", own, column));
-    for (int i = 0; i < 16; i += 4) {
+    for (int i = 0; i < 16 * parts_; i += rows) {
       Reg each = p_.r("add.u32", p_.r("add.u32", own_first_, row), i);
       Regs parts = p_.fresh('r', 4);
       p_.op("ld.shared.v4.b32", braces(parts), str("[", from, "+", i * row_bytes_, "]"));
@@ -406,6 +435,7 @@ class AttentionTiles {
   int padded_, row_bytes_;
   bool small_, by_key_;
   Block block_;
+  int parts_, own_rows_;  // of a warp: 16 rows each; of a block
   int warps_, tile_, width_;
   int parameters_ = 0, pass_rows_ = 0;
   Ptx p_;
