@@ -9,7 +9,6 @@
 #include "compiler/loops/layout.h"
 #include "compiler/lowering/emulate.h"
 #include "compiler/passes/pass_runner.h"
-#include "compiler/passes/simplify.h"
 #include "compiler/report.h"
 #include "compiler/run/assemble.h"
 #include "ir/copy.h"
