@@ -10,7 +10,6 @@
 #include "compiler/loops/layout.h"
 #include "compiler/lowering/emulate.h"
 #include "compiler/passes/pass_runner.h"
-#include "compiler/passes/simplify.h"
 #include "compiler/report.h"
 #include "compiler/run/graph_cache.h"
 #include "ir/copy.h"

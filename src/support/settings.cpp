@@ -40,7 +40,7 @@ constexpr Setting kSettings[] = {
     {Where::Environment, "BRASA_PACK", "<file>",
      "The kernels that ship with the library; else brasa/pack.bin beside it."},
     {Where::Environment, "BRASA_DISABLE_PASSES", "<passes, separated by commas>",
-     "Leaves optional passes over graphs out, by their names. keep_graphs: no assembled graph is read from the disk cache or written there; run_ahead: kernels wait until a call is recorded; share_launches: every kernel is a launch of its own; sum_columns: sums of columns have kernels of their own; tiles: no copy goes through shared memory; whole_operators: attention is composed everywhere; windows: kernels that differ in where an operand begins are several."},
+     "Leaves optional passes over graphs out, by their names. below_padding: padded copies of what windows read are made; cached_rows: blocks that walk along rows twice have 256 threads; fold_steps: steps of a convolution of few channels stay; keep_graphs: no assembled graph is read from the disk cache or written there; narrow_results: reductions go to memory before they are narrowed; rows_beside: a thread has one short row; run_ahead: kernels wait until a call is recorded; share_launches: every kernel is a launch of its own; sum_columns: sums of columns have kernels of their own; tiles: no copy goes through shared memory; whole_operators: attention is composed everywhere; windows: kernels that differ in where an operand begins are several."},
     {Where::Environment, "BRASA_MINIFY", "<folder>",
      "Compares each graph of compiled functions with the reference interpreter in its first run; of one that fails the folder gets the smallest part that does, as a C++ program."},
     {Where::Environment, "BRASA_DEVICE", "<device>",

@@ -129,7 +129,8 @@ TEST(Recurrent, LoopsRunOnceEachWay) {
     std::get<0>(layer(x)).sum().backward();
     p.stop();
     int64_t loops = 0;
-    for (const auto& row : p.key_averages().rows())
+    const auto averages = p.key_averages();
+    for (const auto& row : averages.rows())
       if (row.name.find("scan_loop") != std::string::npos) loops += row.calls;
     EXPECT_EQ(loops, 2);
   }

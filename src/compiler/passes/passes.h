@@ -50,6 +50,9 @@ void specialise(Primitives& p, const PassContext& context);
 void drop_unread_results(Primitives& p, const PassContext& context);
 /// Control flow that nothing here runs: a loop becomes its steps, where it is known how many there are, and a branch both of its sides.
 void inline_bodies(Primitives& p, const PassContext& context);
+/// On a GPU: what is written into part of a tensor is chosen among that and what was there, element by element of the whole, when nothing
+/// reads parts of what was written any more.
+void choose_written_parts(Primitives& p, const PassContext& context);
 /// What is made of a library's convolutions keeps their order of dimensions in memory.
 void keep_channels_last(Primitives& p, const PassContext& context);
 /// A sum over places of what is not zero at one of them alone, which an index names, is what stands there.
@@ -63,14 +66,14 @@ void split_products(Primitives& p, const PassContext& context);
 void shape_contractions(Primitives& p, const PassContext& context);
 /// On a GPU: products of reduced floats that are widened for them and narrowed afterwards are products of reduced floats.
 void narrow_products(Primitives& p, const PassContext& context);
-/// On a GPU: products of reduced floats whose rows are no multiple of 16 bytes get longer ones.
+/// On a GPU: products of reduced floats whose rows are no multiple of 16 bytes get longer ones, and convolutions of few channels more of them.
 void align_products(Primitives& p, const PassContext& context);
 /// What is summed of reduced floats is accumulated in float32.
 void widen_accumulators(Primitives& p, const PassContext& context);
 /// Numbers that are compared with what is made of them, as the gradient of a maximum does it, go to memory: computed twice, a product and a
 /// sum may be one operation here and two there, and nothing would be equal.
 void keep_compared(Primitives& p, const PassContext& context);
-/// Sums of what is multiplied by one number for all of it are products of a sum that is there anyway.
+/// On a GPU: sums that differ alone in factors that are the same for all that is summed become one.
 void share_sums(Primitives& p, const PassContext& context);
 /// On a GPU: a variance of long columns is made of sums that need no mean, so that one pass over memory makes both.
 void expand_squared_differences(Primitives& p, const PassContext& context);

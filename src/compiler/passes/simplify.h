@@ -3,7 +3,6 @@
 #include <memory>
 #include <span>
 
-#include "compiler/passes/passes.h"
 #include "ir/rewrite.h"
 
 namespace brasa::compiler {
@@ -13,9 +12,5 @@ std::span<const ir::Rule> simplifications();
 
 /// The same graph by those rules, to a fixed point.
 std::unique_ptr<ir::Graph> simplify(const ir::Graph& graph);
-
-/// By rules for a GPU, when nothing reads parts of what was written any more: what is written into part of a tensor is chosen among that
-/// and what was there, element by element of the whole.
-void choose_written_parts(Primitives& p, const PassContext& context);
 
 }  // namespace brasa::compiler

@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "compiler/passes/simplify.h"
+#include "compiler/passes/passes.h"
+#include "ir/rewrite.h"
 #include "ops/primitives/interp.h"
 
 // Part of a tensor that gets what it has already in most places, as a cache of keys and values does at a token: the choice is made for the
