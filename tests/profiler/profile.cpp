@@ -36,6 +36,26 @@ int64_t number_of(const profile& p, Kind kind) {
   return std::count_if(p.events().begin(), p.events().end(), [&](const Event& e) { return e.kind == kind; });
 }
 
+// What a recurrent layer's loop gave is kept: the backward pass runs no loop of the forward pass again.
+TEST(Profile, ALoopRunsOnceEachWay) {
+  Tensor x = randn({6, 2, 3});
+  std::vector<Tensor> weights;
+  for (IntArrayRef sizes : {IntArrayRef{16, 3}, IntArrayRef{16, 4}, IntArrayRef{16}, IntArrayRef{16}})
+    weights.push_back(randn(sizes, requires_grad()));
+  for (int k = 0; k < 2; ++k) {
+    profile p;
+    std::get<0>(lstm(x, {zeros({1, 2, 4}), zeros({1, 2, 4})}, weights, true, 1, 0.0, true, false, false))
+        .sum()
+        .backward();
+    p.stop();
+    int64_t loops = 0;
+    const profiler::Averages averages = p.key_averages();
+    for (const Average& a : averages.rows())
+      if (a.name.find("scan_loop") != std::string::npos) loops += a.calls;
+    EXPECT_EQ(loops, 2);
+  }
+}
+
 TEST(Profile, NamesOperatorsAndTheirKernels) {
   Tensor x = rand({64, 64}, requires_grad());
   profile p;
