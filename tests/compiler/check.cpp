@@ -189,7 +189,7 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
   std::shared_ptr<Executable> kept = compile(graph, facts_again, options.compile);
   if (assembled_graphs_found() > found) {
     run(*kept, "the graph from the disk");
-    EXPECT_EQ(facts_again.facts(), facts.facts());
+    EXPECT_EQ(str(facts_again.facts()), str(facts.facts()));  // as text: what symbols are multiples of is not told
     EXPECT_EQ(report_of(*kept)->kernels, report_of(*executable)->kernels);
   }
   for (Copy& c : there) c.fetch();

@@ -40,7 +40,7 @@ int64_t number_of(const profile& p, Kind kind) {
 TEST(Profile, ALoopRunsOnceEachWay) {
   Tensor x = randn({6, 2, 3});
   std::vector<Tensor> weights;
-  for (IntArrayRef sizes : {IntArrayRef{16, 3}, IntArrayRef{16, 4}, IntArrayRef{16}, IntArrayRef{16}})
+  for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{16, 3}, {16, 4}, {16}, {16}})
     weights.push_back(randn(sizes, requires_grad()));
   for (int k = 0; k < 2; ++k) {
     profile p;

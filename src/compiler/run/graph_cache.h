@@ -17,7 +17,7 @@ std::string graph_key(const ir::Graph& graph, const ir::Facts& facts, const Comp
 /// `learned`: how many facts there were before calls of libraries added theirs; `known`: before all.
 std::string assembled_bytes(const Assembled& made, const Plan& plan, const ir::Facts& facts, size_t known,
                             size_t learned);
-/// Reads what `assembled_bytes` wrote for this graph; brasa::Error for anything else. Adds the facts again.
+/// Reads what `assembled_bytes` wrote for this graph; an exception for anything else. Adds the facts again.
 Assembled read_assembled(std::string_view bytes, const ir::Graph& graph, const CompilerOptions& options,
                          ir::Facts& facts);
 
