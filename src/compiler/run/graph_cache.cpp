@@ -55,8 +55,17 @@ void fields(A& a, Is<CompiledGraph::Check> auto& c) {
   a(c.after, c.buffer, c.message);
 }
 template <class A>
+void fields(A& a, Is<ir::Type> auto& t) {
+  a(t.dtype, t.shape, t.weak);
+}
+template <class A>
+void fields(A& a, Is<PlannedBuffer> auto& b) {
+  a(b.type, b.prepared, b.offset, b.first, b.last);
+}
+template <class A>
 void fields(A& a, Is<Report> auto& r) {
-  a(r.primitives, r.kernels, r.kernels_before, r.kernels_after, r.bytes_before, r.bytes_after);
+  a(r.primitives, r.kernels, r.kernels_before, r.kernels_after, r.memory, r.arena_bytes, r.prepared_bytes,
+    r.bytes_before, r.bytes_after);
 }
 template <class A>
 void fields(A& a, Is<CompiledGraph::Parts> auto& p) {
@@ -265,9 +274,9 @@ std::string graph_key(const Graph& graph, const ir::Facts& facts, const Compiler
   std::string all =
       str(kPipelineVersion, "\n", at.target, " ", at.code, " ", at.processors, " ", device.on_host(), " ");
   for (std::string_view library : at.libraries) all += str(library, ",");
-  all += str(" ", static_cast<int>(options.numbers), " ", machine.threads, " ", options.aligned, options.measure,
-             options.keep_launches, options.size_classes, options.lasting, "\n", passes ? passes : "", "\n",
-             facts.facts(), "\n");
+  all += str(" ", options.target, " ", static_cast<int>(options.numbers), " ", machine.threads, " ", options.aligned,
+             options.measure, options.keep_launches, options.size_classes, options.lasting, "\n", passes ? passes : "",
+             "\n", facts.facts(), "\n");
   for (Expr e : symbols_of(graph))
     if (facts.has_hint(e)) all += str(e, "=", facts.hint(e), " ");
   return "g" + hash_name(all + transforms::text_of(graph, facts));
