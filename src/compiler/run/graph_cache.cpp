@@ -306,8 +306,9 @@ Assembled read_assembled(std::string_view bytes, const Graph& graph, const Compi
   BRASA_CHECK(sizes->inputs().size() == 1, "a kept graph has no list of expressions");
   in.set_expressions(type_of(sizes->inputs()[0].value).shape);
   ir::Facts now = facts;
+  // Asked for in the order in which a fact of two compound sizes was: `equal` turns their sides round.
   for (const ir::Fact& f : learned)
-    BRASA_CHECK(now.equal(f.left, f.right) == f.equal, "a kept graph is of other sizes: ", f);
+    BRASA_CHECK(now.equal(f.right, f.left) == f.equal, "a kept graph is of other sizes: ", f);
   Assembled made;
   std::vector<Call> calls;
   in(made.parts, made.texts, made.expected, made.relies_on_alignment, calls);
