@@ -43,15 +43,16 @@ struct CompilerOptions {
   std::vector<bool> lasting;
 };
 
-/// What was done to a graph, for `explain`.
 /// A value in memory of the graph's own, from the step that writes it to the last one that reads it.
 struct PlannedBuffer {
   ir::Type type;
   bool prepared;
   ir::Expr offset;
   size_t first, last;
+  friend bool operator==(const PlannedBuffer&, const PlannedBuffer&) = default;
 };
 
+/// What was done to a graph, for `explain`.
 struct Report {
   std::string primitives;            // the graph after simplification
   std::vector<std::string> kernels;  // one line each: sort, what was fused, schedule

@@ -55,8 +55,17 @@ void fields(A& a, Is<CompiledGraph::Check> auto& c) {
   a(c.after, c.buffer, c.message);
 }
 template <class A>
+void fields(A& a, Is<ir::Type> auto& t) {
+  a(t.dtype, t.shape, t.weak);
+}
+template <class A>
+void fields(A& a, Is<PlannedBuffer> auto& b) {
+  a(b.type, b.prepared, b.offset, b.first, b.last);
+}
+template <class A>
 void fields(A& a, Is<Report> auto& r) {
-  a(r.primitives, r.kernels, r.kernels_before, r.kernels_after, r.bytes_before, r.bytes_after);
+  a(r.primitives, r.kernels, r.kernels_before, r.kernels_after, r.memory, r.arena_bytes, r.prepared_bytes,
+    r.bytes_before, r.bytes_after);
 }
 template <class A>
 void fields(A& a, Is<CompiledGraph::Parts> auto& p) {
@@ -265,9 +274,9 @@ std::string graph_key(const Graph& graph, const ir::Facts& facts, const Compiler
   std::string all =
       str(kPipelineVersion, "\n", at.target, " ", at.code, " ", at.processors, " ", device.on_host(), " ");
   for (std::string_view library : at.libraries) all += str(library, ",");
-  all += str(" ", static_cast<int>(options.numbers), " ", machine.threads, " ", options.aligned, options.measure,
-             options.keep_launches, options.size_classes, options.lasting, "\n", passes ? passes : "", "\n",
-             facts.facts(), "\n");
+  all += str(" ", options.target, " ", static_cast<int>(options.numbers), " ", machine.threads, " ", options.aligned,
+             options.measure, options.keep_launches, options.size_classes, options.lasting, "\n", passes ? passes : "",
+             "\n", facts.facts(), "\n");
   for (Expr e : symbols_of(graph))
     if (facts.has_hint(e)) all += str(e, "=", facts.hint(e), " ");
   return "g" + hash_name(all + transforms::text_of(graph, facts));
@@ -297,8 +306,9 @@ Assembled read_assembled(std::string_view bytes, const Graph& graph, const Compi
   BRASA_CHECK(sizes->inputs().size() == 1, "a kept graph has no list of expressions");
   in.set_expressions(type_of(sizes->inputs()[0].value).shape);
   ir::Facts now = facts;
+  // Asked for in the order in which a fact of two compound sizes was: `equal` turns their sides round.
   for (const ir::Fact& f : learned)
-    BRASA_CHECK(now.equal(f.left, f.right) == f.equal, "a kept graph is of other sizes: ", f);
+    BRASA_CHECK(now.equal(f.right, f.left) == f.equal, "a kept graph is of other sizes: ", f);
   Assembled made;
   std::vector<Call> calls;
   in(made.parts, made.texts, made.expected, made.relies_on_alignment, calls);
