@@ -177,10 +177,10 @@ std::vector<Tensor> ExportedModuleImpl::forward(const std::vector<Tensor>& input
     if (constant != in.constants.end()) return constant->second;
     auto at = in.places.find(name);
     Tensor* t = nullptr;
-    if (at != in.places.end())
-      t = at->second.owner         ? at->second.owner->find(at->second.name)
-          : parameters_.find(name) ? parameters_.find(name)
-                                   : buffers_.find(name);
+    if (at != in.places.end()) {
+      const auto& [owner, own] = at->second;  // another name than this one where parameters are tied
+      t = owner ? owner->find(own) : parameters_.find(own) ? parameters_.find(own) : buffers_.find(own);
+    }
     BRASA_CHECK(t, program.source, ": there is no '", name, "'");
     return *t;
   };
