@@ -263,6 +263,10 @@ void ExportedModuleImpl::write_pt2(const std::string& path) const {
     BRASA_CHECK(t, in.program.source, ": there is no '", name, "'");
     weights.push_back({name, *t, parameter != nullptr});
   }
+  // A tied parameter keeps its name: that is the first one of the file.
+  OrderedDict<std::string, Tensor> own = named_parameters();
+  std::stable_partition(weights.begin(), weights.end(),
+                        [&](const import::Record& r) { return !r.parameter || own.find(r.name); });
   for (const auto& [name, t] : in.constants) constants.push_back({name, t});
   import::write_archive(path, in.archive.program, weights, constants, in.archive.example_inputs);
 }
