@@ -1,4 +1,6 @@
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include <brasa/pickle.h>
 
@@ -22,21 +24,27 @@ Json sizes_json(IntArrayRef sizes) {
 void write_records(io::ZipWriter& zip, const std::string& folder, const char* prefix,
                    const std::vector<Record>& records) {
   Json config = Json::object();
+  // What is one tensor under several names is one file, as PyTorch has it: so it is one again when it is read.
+  std::map<std::tuple<const void*, DType, std::vector<int64_t>, std::vector<int64_t>>, size_t> written;
   for (size_t i = 0; i < records.size(); ++i) {
-    Tensor t = records[i].tensor.detach().cpu().contiguous();
-    config[records[i].name] = {{"path_name", str(prefix, i)},
+    const Tensor& stored = records[i].tensor;
+    auto [at, fresh] =
+        written.try_emplace({stored.data_ptr(), stored.scalar_type(), stored.sizes().vec(), stored.strides().vec()}, i);
+    Tensor t = stored.detach().cpu().contiguous();
+    config[records[i].name] = {{"path_name", str(prefix, at->second)},
                                {"is_param", records[i].parameter},
                                {"use_pickle", false},
                                {"tensor_meta",
                                 {{"dtype", archive_number_of(t.scalar_type())},
                                  {"sizes", sizes_json(t.sizes())},
-                                 {"requires_grad", records[i].tensor.requires_grad()},
+                                 {"requires_grad", stored.requires_grad()},
                                  {"device", {{"type", "cpu"}, {"index", nullptr}}},
                                  {"strides", sizes_json(t.strides())},
                                  {"storage_offset", {{"as_int", 0}}},
                                  {"layout", archive_number_of(kStrided)}}}};
-    zip.add(str("model/data/", folder, "/", prefix, i),
-            {static_cast<const std::byte*>(t.data_ptr()), static_cast<size_t>(t.numel() * t.element_size())});
+    if (fresh)
+      zip.add(str("model/data/", folder, "/", prefix, i),
+              {static_cast<const std::byte*>(t.data_ptr()), static_cast<size_t>(t.numel() * t.element_size())});
   }
   zip.add(str("model/data/", folder, "/model_", folder, "_config.json"), Json{{"config", config}}.dump());
 }

@@ -51,6 +51,19 @@ void view(Frame& f, const Node& n) {
   for (const Value& v : f.values(f.argument(n, 1))) sizes.push_back(number_of(v).toLong());
   f.set(n, 0, f.tensor(f.argument(n, 0)).reshape(sizes));
 }
+// A view that takes its operand's place.
+void transpose_in_place(Frame& f, const Node& n) {
+  int64_t a = f.number(f.argument(n, 1)).toLong(), b = f.number(f.argument(n, 2)).toLong();
+  f.set(n, 0, f.tensor(f.argument(n, 0)).transpose_(a, b));
+}
+void t_in_place(Frame& f, const Node& n) { f.set(n, 0, f.tensor(f.argument(n, 0)).t_()); }
+void squeeze_in_place(Frame& f, const Node& n) {
+  Tensor t = f.tensor(f.argument(n, 0));
+  f.set(n, 0, n.arguments.size() < 2 ? t.squeeze_() : t.squeeze_(f.number(f.argument(n, 1)).toLong()));
+}
+void unsqueeze_in_place(Frame& f, const Node& n) {
+  f.set(n, 0, f.tensor(f.argument(n, 0)).unsqueeze_(f.number(f.argument(n, 1)).toLong()));
+}
 // What nobody wrote is 0: so a graph makes it, with the graph's sizes, and each call gives the same.
 void empty_like(Frame& f, const Node& n) {
   Tensor like = f.tensor(f.argument(n, 0));
@@ -75,6 +88,13 @@ Handler copy_handler(const std::string& target) {
       {"to.other", to_other},
       {"view.default", view},
       {"_unsafe_view.default", view},
+      {"transpose_.default", transpose_in_place},
+      {"swapaxes_.default", transpose_in_place},
+      {"swapdims_.default", transpose_in_place},
+      {"t_.default", t_in_place},
+      {"squeeze_.default", squeeze_in_place},
+      {"squeeze_.dim", squeeze_in_place},
+      {"unsqueeze_.default", unsqueeze_in_place},
       {"empty_like.default", empty_like},
       {"empty.memory_format", empty},
   };

@@ -238,24 +238,43 @@ Argument item_of(const Argument& a, size_t i) {
 
 constexpr std::string_view kForEach = "aten::_foreach_";
 
-// "aten::_foreach_mul.ScalarList" as "aten::mul.Scalar"; empty for other operators.
-std::string of_each(std::string op) {
+std::optional<std::string> schema_if_known(const std::string& op) {
+  try {
+    return schema_of(op);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// "aten::_foreach_mul.ScalarList" as "aten::mul.Scalar", "aten::_foreach_maximum.List" as "aten::maximum"; empty for other operators.
+std::string of_each(const std::string& op) {
   if (!op.starts_with(kForEach)) return "";
-  op = "aten::" + op.substr(kForEach.size());
-  for (auto [list, item] : {std::pair(".List", ".Tensor"), {".ScalarList", ".Scalar"}})
-    if (op.ends_with(list)) op.replace(op.rfind('.'), op.npos, item);
-  return op;
+  size_t dot = std::min(op.rfind('.'), op.size());
+  std::string name = "aten::" + op.substr(kForEach.size(), dot - kForEach.size()), overload = op.substr(dot);
+  std::vector<std::string> overloads = {overload, ""};
+  if (overload == ".List") overloads = {".Tensor", ".Tensor_Tensor", ""};
+  if (overload == ".Scalar" || overload == ".ScalarList") overloads = {".Tensor_Scalar", ".Scalar", ""};
+  if (overload == ".ScalarAndTensor") overloads = {".Scalar"};
+  for (const std::string& o : overloads)
+    if (schema_if_known(name + o)) return name + o;
+  return "";
 }
 
 }  // namespace
 
 void run_for_each(Frame& frame, const Node& node) {
-  const auto* lists = std::get_if<Refs>(&frame.argument(node, 0).value);
-  BRASA_CHECK(lists, "its first argument is no list of tensors");
+  const Refs* lists = nullptr;
+  for (const Argument& a : node.arguments)
+    if (!lists) lists = std::get_if<Refs>(&a.value);
+  BRASA_CHECK(lists, "none of its arguments is a list of tensors");
+  bool keyword = schema_of(node.op).find("*, Scalar value") != std::string::npos;
   std::vector<Value> values;
   for (size_t i = 0; i < lists->slots.size(); ++i) {
     std::vector<Argument> item;
-    for (const Argument& a : node.arguments) item.push_back(item_of(a, i));
+    for (const Argument& a : node.arguments) {
+      item.push_back(item_of(a, i));
+      if (keyword && a.name == "scalars") item.back().name = "value";
+    }
     CallArguments arguments(frame, item);
     for (Tensor& t : call(node.op, arguments.first(), arguments.named())) values.emplace_back(std::move(t));
   }
@@ -276,11 +295,7 @@ Handler handler_of(const std::string& target, std::string& op) {
   op.replace(dot, 1, "::");
   std::string each = of_each(op);
   if (!each.empty()) op = each;
-  try {
-    schema_of(op);
-  } catch (const Error&) {
-    return nullptr;
-  }
+  if (!schema_if_known(op)) return nullptr;
   return each.empty() ? run_operator : run_for_each;
 }
 

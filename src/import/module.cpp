@@ -177,10 +177,10 @@ std::vector<Tensor> ExportedModuleImpl::forward(const std::vector<Tensor>& input
     if (constant != in.constants.end()) return constant->second;
     auto at = in.places.find(name);
     Tensor* t = nullptr;
-    if (at != in.places.end())
-      t = at->second.owner         ? at->second.owner->find(at->second.name)
-          : parameters_.find(name) ? parameters_.find(name)
-                                   : buffers_.find(name);
+    if (at != in.places.end()) {
+      const auto& [owner, own] = at->second;  // another name than this one where parameters are tied
+      t = owner ? owner->find(own) : parameters_.find(own) ? parameters_.find(own) : buffers_.find(own);
+    }
     BRASA_CHECK(t, program.source, ": there is no '", name, "'");
     return *t;
   };
@@ -263,6 +263,10 @@ void ExportedModuleImpl::write_pt2(const std::string& path) const {
     BRASA_CHECK(t, in.program.source, ": there is no '", name, "'");
     weights.push_back({name, *t, parameter != nullptr});
   }
+  // A tied parameter keeps its name: that is the first one of the file.
+  OrderedDict<std::string, Tensor> own = named_parameters();
+  std::stable_partition(weights.begin(), weights.end(),
+                        [&](const import::Record& r) { return !r.parameter || own.find(r.name); });
   for (const auto& [name, t] : in.constants) constants.push_back({name, t});
   import::write_archive(path, in.archive.program, weights, constants, in.archive.example_inputs);
 }

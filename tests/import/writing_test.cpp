@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 TEST(WritingArchives, AProgramKeepsItsChangedWeights) {
   std::string path = (fs::temp_directory_path() / ("brasa_written_" + std::to_string(::getpid()) + ".pt2")).string();
-  for (const char* name : {"dynamic_batch", "batchnorm_training", "cond", "lstm"}) {
+  for (const char* name : {"dynamic_batch", "batchnorm_training", "cond", "lstm", "gpt2"}) {
     ExportedModule net = load_pt2(BRASA_TEST_DATA "/models/" + std::string(name) + ".pt2");
     {
       NoGradGuard no_grad;

@@ -102,6 +102,19 @@ class TiedEmbedding(nn.Module):
         return self.head(self.embedding(tokens).tanh())
 
 
+# The first name of what is tied has no dot.
+@case(calls(x(2, 3)))
+class TiedAtTheRoot(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(3, 3))
+        self.layer = nn.Linear(3, 3)
+        self.layer.weight = self.weight
+
+    def forward(self, v):
+        return None, self.layer(v) @ self.weight
+
+
 @case(calls(x(2, 4)))
 class SharedModule(nn.Module):
     def __init__(self):
@@ -341,6 +354,8 @@ function("creation", calls(x(2, 3)), lambda v: (v.new_zeros(2), torch.empty(2).f
 function("memory_formats", calls(x(2, 3, 4, 4)), lambda v: (F.conv2d(v.to(memory_format=torch.channels_last), torch.ones(2, 3, 1, 1)).contiguous(), torch.empty_like(v, memory_format=torch.preserve_format).zero_(), v.clone(memory_format=torch.channels_last)))
 function("where_and_masks", calls(x(3, 4)), lambda v: (torch.where(v > 0, v, 0.0), torch.where(v > 0)[0].sum(), v.masked_select(v > 0).sum(), v.nan_to_num(0, 1, 2), torch.isclose(v, v), (v > 0).any(1), v.bool().logical_xor(v > 0)))
 function("lists", calls(x(6, 4)), lambda v: (v.split([1, 2, 3]), torch.stack(v.unbind(1)), torch.tensor_split(v, 4), v.chunk(3, 0), torch.block_diag(v, v), torch.cat([v, v], -1).roll((1, 2), (0, 1)), torch.flip(v, [0, 1]), v.rot90(), torch._foreach_mul([v, v + 1], 2.0)))
+function("for_each", calls(lambda: ([torch.randn(2), torch.randn(3)], [torch.rand(2) + 1, torch.rand(3) + 1])), lambda a, b: (torch._foreach_addcdiv(a, b, b, value=0.5), torch._foreach_addcmul(a, b, b, [2.0, -1.0]), torch._foreach_maximum(a, b), torch._foreach_clamp_min(a, 0.5), torch._foreach_pow(b, 2), torch._foreach_pow(2.0, a), torch._foreach_pow(b, a), torch._foreach_mul(a, [2.0, 3.0])), gradients=False)
+function("views_in_place", calls(x(1, 3, 4)), lambda v: (lambda w: (w.transpose_(1, 2), w.mul_(2), w.squeeze_(0), w.t_(), w.unsqueeze_(-1), w.swapaxes_(0, 1), w)[-1])(v.clone()))
 function("scalars", calls(x(3)), lambda v: (v.add(2, alpha=3), 2 - v, 2**v, v.clamp(max=0.5), torch.add(v, True), v * 1e-40, v.lerp(v + 1, 0.25), v.addcmul(v, v, value=-2), v.eq(1), v * float("inf")))
 function("samplers", calls(lambda: (torch.randn(1, 2, 4, 4), torch.rand(1, 3, 3, 2) * 2 - 1)), lambda v, g: (F.grid_sample(v, g, align_corners=False), F.affine_grid(torch.eye(2, 3)[None], (1, 2, 3, 3), align_corners=True), F.unfold(v, 2), F.interpolate(v, (7, 3), mode="bicubic", antialias=True)))
 function("nothing_to_do", calls(lambda: (torch.randn(2), torch.randn(2))), lambda a, b: (b, a))
