@@ -66,6 +66,16 @@ TEST(LargeFunctions, CompileInTimeThatGrowsWithThem) {
 }
 
 // Their kernels are one, which begins at another place in each step: of inputs, of results, and of what is in between.
+TEST(LargeFunctions, WritesThroughViewsThatOverlap) {
+  auto f = [](const Tensor& x) {
+    Tensor y = x * 2;
+    for (int i = 0; i < 40; ++i) y.slice(0, i % 4, i % 4 + 3).add_(i);
+    return y;
+  };
+  Tensor x = arange(8).to(kFloat);
+  EXPECT_TRUE(equal(compile(f)(x), f(x)));
+}
+
 TEST(LargeFunctions, StepsOfALoopThatIsWrittenOut) {
   expect_as_eager([](const Wrap& compile, Seen& seen) {
     Tensor w = (numbers({3, 4}) * 0.3).set_requires_grad(true), u = (numbers({4, 4}) * 0.3).set_requires_grad(true);

@@ -45,6 +45,11 @@ Value Expressions::at(Value v, const Index& index, Value mask) {
   }
   Key key{v, mask, index, pass_};
   if (auto it = memo_.find(key); it != memo_.end()) return it->second;
+  // Each way to an element has its mask, and there may be exponentially many ways. From the second on, one mask serves all of them.
+  if (mask && !masked_.insert({v, {}, index, pass_}).second) {
+    Value there = inside(v, index);
+    if (there != mask) return at(v, index, there);
+  }
   Value out = hook_ ? hook_(v, index, mask) : Value{};
   if (!out) out = with_room([&] { return compute(v, index, mask); });
   memo_[key] = out;
@@ -95,6 +100,12 @@ Value Expressions::within(Expr e, Expr low, Expr high) {
   if (!(provably_less(e, low) == std::optional(false))) out = b_.op(ops::ScalarOp::Ge, {b_.index(e), b_.index(low)});
   if (!(provably_less(e, high) == std::optional(true)))
     out = both(out, b_.op(ops::ScalarOp::Lt, {b_.index(e), b_.index(high)}));
+  return out;
+}
+
+Value Expressions::inside(Value v, const Index& index) {
+  Value out;
+  for (size_t d = 0; d < index.size(); ++d) out = both(out, within(index[d], 0, type_of(v).shape[d]));
   return out;
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/fusion/indexing.h"
@@ -55,6 +56,8 @@ class Expressions {
   ir::Value gather(const ir::Node* n, const Index& index, ir::Value mask);
   ir::Value pick_number(const std::vector<ir::Value>& numbers, ir::Expr place);
   ir::Value holds(const std::vector<Bound>& where);
+  /// Whether the value has an element there; absent if it always does.
+  ir::Value inside(ir::Value v, const Index& index);
 
   const ir::Graph& group_;
   LoopBuilder& b_;
@@ -63,6 +66,7 @@ class Expressions {
   Hook hook_;
   int pass_ = 0;
   std::unordered_map<Key, ir::Value, Hash> memo_;
+  std::unordered_set<Key, Hash> masked_;  // what was asked for under a mask; without it
   std::unordered_map<ir::Value, ir::Expr> bound_;
 };
 
