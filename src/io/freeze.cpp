@@ -3,6 +3,7 @@
 
 #include "io/unpickler.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 // From the unpickler's nodes, which change while it runs and may refer to each other in a circle, to values, which do neither.
 namespace brasa::io {
@@ -26,7 +27,7 @@ const Value& Unpickler::freeze(Node* n, int depth) {
   if (n->state == Node::State::Freezing) error("a container that contains itself");
   if (depth > kMaxDepth) error(str("containers nested deeper than ", kMaxDepth));
   n->state = Node::State::Freezing;
-  n->leaf = frozen(n, depth + 1);
+  n->leaf = with_room([&] { return frozen(n, depth + 1); });
   n->state = Node::State::Frozen;
   return n->leaf;
 }

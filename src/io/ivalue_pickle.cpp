@@ -8,6 +8,7 @@
 #include "io/pickler.h"
 #include "io/zip.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 // LibTorch's values from those of a checkpoint, and back. What was shared stays shared.
 namespace brasa {
@@ -101,7 +102,7 @@ class ToCheckpoint {
     if (!place) return made(v, depth);
     auto known = made_.find(place);
     if (known != made_.end()) return known->second;
-    return made_.emplace(place, made(v, depth)).first->second;
+    return made_.emplace(place, with_room([&] { return made(v, depth); })).first->second;
   }
 
  private:

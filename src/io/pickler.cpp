@@ -6,6 +6,7 @@
 
 #include "io/big_int.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::io {
 
@@ -32,7 +33,7 @@ void Pickler::value(const Value& v, int depth) {
     byte('j');
     return number(known->second);
   }
-  body(v, depth);
+  with_room([&] { body(v, depth); });
   if (!v.identity()) return;
   // Values are made from the inside out, so that none is asked for before it is remembered.
   byte('r');
