@@ -37,6 +37,13 @@ Place followed(std::string path) {
   fail(str("cannot write ", path, ": ", std::strerror(ELOOP)));
 }
 
+// Files that have lost their name, or never had one, are reached through /proc alone, where links lead to what is no path.
+bool is_at(const struct stat& file, const Place& place) {
+  struct stat there;
+  return ::lstat((place.folder + "/" + place.name).c_str(), &there) == 0 && there.st_dev == file.st_dev &&
+         there.st_ino == file.st_ino;
+}
+
 // What a file cannot keep its owner with, nobody else may do with it either.
 void keep_owner_and_mode(int fd, const struct stat& old) {
   mode_t mode = old.st_mode & 07777;
@@ -64,14 +71,14 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   bool exists = ::stat(path.c_str(), &old) == 0;
   BRASA_CHECK(exists || errno == ENOENT, "cannot write ", path, ": ", std::strerror(errno));
   BRASA_CHECK(!exists || !S_ISDIR(old.st_mode), "cannot write ", path, ": ", std::strerror(EISDIR));
-  if (exists && !S_ISREG(old.st_mode)) {
+  Place place = followed(path);
+  if (exists && !(S_ISREG(old.st_mode) && is_at(old, place))) {
     direct_ = std::fopen(path.c_str(), "wbe");
     BRASA_CHECK(direct_, "cannot write ", path, ": ", std::strerror(errno));
     return;
   }
   BRASA_CHECK(!exists || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0, "cannot write ", path, ": ",
               std::strerror(errno));
-  Place place = followed(path);
   folder_ = Descriptor(::open(place.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   BRASA_CHECK(folder_ && !place.name.empty(), "cannot write ", path, ": ", std::strerror(folder_ ? EISDIR : errno));
   remove_leftovers(folder_.get());

@@ -74,6 +74,18 @@ TEST(OutputFile, WritesPipesAndDevicesDirectly) {
   EXPECT_THROW(save(folder.path.string(), 1), Error);
 }
 
+TEST(OutputFile, WritesFilesWithoutANameDirectly) {
+  Folder folder;
+  std::string name = folder.file("gone");
+  int fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::unlink(name.c_str()), 0);
+  std::string path = "/proc/self/fd/" + std::to_string(fd);
+  save(path, 6);
+  EXPECT_EQ(saved(path), 6);
+  EXPECT_EQ(folder.files(), 0);
+  ::close(fd);
+}
+
 TEST(OutputFile, KeepsModes) {
   Folder folder;
   std::string path = folder.file("x");
