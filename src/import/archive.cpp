@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "import/types.h"
-#include "io/mapped_file.h"
 #include "io/stored_tensor.h"
 #include "io/zip.h"
 #include "support/error.h"
+#include "support/mapped_file.h"
 
 namespace brasa::import {
 namespace {
@@ -19,7 +19,7 @@ using Tensors = std::vector<std::pair<std::string, Tensor>>;
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : file_(io::map_file(path)), zip_(file_.bytes, path), source_(path) {}
+  explicit Reader(const std::string& path) : file_(map_file(path)), zip_(file_.bytes, path), source_(path) {}
 
   Archive read(bool tensors) {
     Archive out;
@@ -131,7 +131,7 @@ class Reader {
     return out;
   }
 
-  io::MappedFile file_;
+  MappedFile file_;
   io::ZipReader zip_;
   std::string source_, folder_;
 };

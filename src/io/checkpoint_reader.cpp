@@ -3,10 +3,10 @@
 
 #include <brasa/pickle.h>
 
-#include "io/mapped_file.h"
 #include "io/unpickler.h"
 #include "io/zip.h"
 #include "support/error.h"
+#include "support/mapped_file.h"
 
 // The two forms of a checkpoint: how each holds the pickle, and the storages that the pickle names.
 namespace brasa::pickle {
@@ -133,12 +133,12 @@ Value parse(Bytes bytes, const std::string& source) {
 }
 
 Value load(const std::string& path) {
-  io::MappedFile file = io::map_file(path);
+  MappedFile file = map_file(path);
   return parse(file.bytes, path);
 }
 
 Value map(const std::string& path) {
-  io::MappedFile file = io::map_file(path);
+  MappedFile file = map_file(path);
   BRASA_CHECK(io::looks_like_zip(file.bytes), path, ": only a zip archive's tensors can be used where they lie");
   return parse_zip(file.bytes, path, file.owner);
 }

@@ -1,8 +1,8 @@
 #include <brasa/image.h>
 
-#include "io/mapped_file.h"
 #include "io/pixels.h"
 #include "support/error.h"
+#include "support/mapped_file.h"
 #include "support/output_file.h"
 
 namespace brasa::io {

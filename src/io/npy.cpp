@@ -6,11 +6,11 @@
 
 #include <brasa/brasa.h>
 
-#include "io/mapped_file.h"
 #include "io/npy_header.h"
 #include "io/stored_tensor.h"
 #include "io/zip.h"
 #include "support/error.h"
+#include "support/mapped_file.h"
 #include "support/output_file.h"
 #include "tensor/geometry.h"
 

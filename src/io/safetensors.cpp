@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "io/mapped_file.h"
 #include "io/safetensors_header.h"
 #include "support/error.h"
+#include "support/mapped_file.h"
 
 namespace brasa::safetensors {
 
@@ -43,7 +43,7 @@ File File::parse(std::span<const std::byte> bytes, const std::string& source) {
 }
 
 File File::open(const std::string& path) {
-  io::MappedFile mapped = io::map_file(path);
+  MappedFile mapped = map_file(path);
   File file = parse(mapped.bytes, path);
   file.mapping_ = std::move(mapped.owner);
   return file;

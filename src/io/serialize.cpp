@@ -7,9 +7,9 @@
 
 #include <brasa/brasa.h>
 
-#include "io/mapped_file.h"
 #include "io/tensors.h"
 #include "support/error.h"
+#include "support/mapped_file.h"
 #include "support/output_file.h"
 
 namespace brasa {
@@ -63,7 +63,7 @@ void OutputArchive::save_to(const std::function<size_t(const void*, size_t)>& fu
 }
 
 void InputArchive::load_from(const std::string& filename, std::optional<Device> device) {
-  io::MappedFile file = io::map_file(filename);
+  MappedFile file = map_file(filename);
   load(file.bytes, filename, device);
 }
 void InputArchive::load_from(std::istream& stream, std::optional<Device> device) {

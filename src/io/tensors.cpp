@@ -3,11 +3,11 @@
 #include <brasa/pickle.h>
 #include <brasa/serialize.h>
 
-#include "io/mapped_file.h"
 #include "io/stored_tensor.h"
 #include "io/zip.h"
 #include "support/error.h"
 #include "support/json.h"
+#include "support/mapped_file.h"
 #include "tensor/geometry.h"
 
 // The tensors of a file by name, whatever its format.
@@ -33,13 +33,13 @@ class Reader {
 
   TensorDict read(const std::string& path) const {
     if (ends_with_index(path)) return read_index(path);
-    io::MappedFile file = io::map_file(path);
+    MappedFile file = map_file(path);
     return io::looks_like_checkpoint(file.bytes) ? read_checkpoint(path, file.bytes.size())
                                                  : read_safetensors(file, path);
   }
 
  private:
-  TensorDict read_safetensors(const io::MappedFile& mapped, const std::string& path) const {
+  TensorDict read_safetensors(const MappedFile& mapped, const std::string& path) const {
     safetensors::File file = safetensors::File::parse(mapped.bytes, path);
     TensorDict out;
     for (const safetensors::Entry& entry : file.entries())
@@ -64,7 +64,7 @@ class Reader {
 
   // {"weight_map": {name: file}}; the files lie beside the index.
   TensorDict read_index(const std::string& path) const {
-    io::MappedFile mapped = io::map_file(path);
+    MappedFile mapped = map_file(path);
     nlohmann::json index =
         parse_json({reinterpret_cast<const char*>(mapped.bytes.data()), mapped.bytes.size()}, path, 8);
     BRASA_CHECK(index.is_object() && index.contains("weight_map") && index["weight_map"].is_object(), path,

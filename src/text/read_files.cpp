@@ -1,7 +1,7 @@
 #include <filesystem>
 
-#include "io/mapped_file.h"
 #include "support/error.h"
+#include "support/mapped_file.h"
 #include "text/bpe.h"
 #include "text/read.h"
 
@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 class File {
  public:
-  explicit File(const std::string& path) : mapped_(io::map_file(path)) {}
+  explicit File(const std::string& path) : mapped_(map_file(path)) {}
   std::string_view text() const { return {reinterpret_cast<const char*>(mapped_.bytes.data()), mapped_.bytes.size()}; }
   template <class F>
   void each_line(F f) const {
@@ -27,7 +27,7 @@ class File {
   }
 
  private:
-  io::MappedFile mapped_;
+  MappedFile mapped_;
 };
 
 void copy_vocabulary(Pipeline& p) {

@@ -190,6 +190,7 @@ TEST(DiskCache, Bundles) {
     std::ofstream(path, std::ios::binary) << bytes.substr(0, i);
     EXPECT_THROW(cache::load(path), Error) << i;
   }
+  for (const char* wrong : {"/dev/zero", "/", ""}) EXPECT_THROW(cache::load(wrong), Error) << wrong;
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 #include <random>
 
 #include "error_of.h"
-#include "io/mapped_file.h"
 #include "io/zip.h"
+#include "support/mapped_file.h"
 
 namespace brasa::io {
 namespace {

@@ -1,13 +1,12 @@
 #include <brasa/cache.h>
 
 #include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "compiler/kernels/disk_cache.h"
 #include "compiler/version.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/mapped_file.h"
 #include "support/output_file.h"
 
 namespace brasa::cache {
@@ -70,10 +69,8 @@ int64_t save(const std::string& path) {
 }
 
 int64_t load(const std::string& path) {
-  check_path(path);
-  std::ifstream file(path, std::ios::binary);
-  BRASA_CHECK(file, "cannot open ", path);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  MappedFile file = map_file(path);
+  std::string_view bytes(reinterpret_cast<const char*>(file.bytes.data()), file.bytes.size());
   BRASA_CHECK(bytes.starts_with(kMagic), path, ": no file of Brasa's compiled kernels");
   BRASA_CHECK(bytes.starts_with(start()), path, ": kernels of another version of Brasa's compiler");
   std::string_view rest = bytes;

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-namespace brasa::io {
+namespace brasa {
 
 struct MappedFile {
   std::span<const std::byte> bytes;
@@ -16,4 +16,4 @@ struct MappedFile {
 /// system's reason if it cannot be mapped.
 MappedFile map_file(const std::string& path);
 
-}  // namespace brasa::io
+}  // namespace brasa

@@ -1,4 +1,4 @@
-#include "io/mapped_file.h"
+#include "support/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -12,7 +12,7 @@
 #include "support/new_file.h"
 #include "support/output_file.h"
 
-namespace brasa::io {
+namespace brasa {
 
 MappedFile map_file(const std::string& path) {
   check_path(path);
@@ -30,4 +30,4 @@ MappedFile map_file(const std::string& path) {
   return {{static_cast<const std::byte*>(p), size}, std::move(owner)};
 }
 
-}  // namespace brasa::io
+}  // namespace brasa
