@@ -42,6 +42,7 @@ class Derivation {
     PooledVector<Target> targets;
     Results results;                  // empty: of a view
     const ops::Row* moves = nullptr;  // a view's
+    bool stays = false;               // a view's whose elements lie as those of what it is of
     size_t self = kNone;              // of a write into a view: the target of what the view is of
   };
   // A cotangent and the number that it is one of.

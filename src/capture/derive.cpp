@@ -49,10 +49,13 @@ Derivation::Derivation(const Trace& trace, std::span<const RecordedNode> recorde
     auto node = recorded[s.node].node.lock();
     node_of[node.get()] = s.node;
     Step& step = steps_.emplace_back(Step{s.node, recorded[s.node].event, s.targets, recorded[s.node].results});
-    if (step.results.empty())
-      step.moves = &static_cast<const autograd::ViewNode&>(*node).row();
-    else if (NodeAccess::inner(*node))
+    if (step.results.empty()) {
+      const auto& view = static_cast<const autograd::ViewNode&>(*node);
+      step.moves = &view.row();
+      step.stays = !view.moves();
+    } else if (NodeAccess::inner(*node)) {
       step.self = static_cast<const autograd::CopySlices&>(*node).self_edge();
+    }
   }
   std::sort(steps_.begin(), steps_.end(), [](const Step& a, const Step& b) { return a.node > b.node; });
   for (size_t i = 0; i < steps_.size(); ++i) place_[steps_[i].node] = i;
@@ -266,6 +269,8 @@ std::vector<Derivation::Cotangent> Derivation::arrived(uint32_t node, uint32_t r
 void Derivation::view(const Step& s) {
   for (const Cotangent& ct : arrived(s.node, 0)) {
     const Event* e = view_event(s, ct.number);
+    // What was written since through another view may lie as this one does, and not as what this one is of.
+    BRASA_CHECK(e || s.stays, "a gradient passes ", s.moves->name(), " of memory that was written since");
     send(s.targets.at(0), e ? pull_operand(*e, 0, ct) : ct);
   }
 }

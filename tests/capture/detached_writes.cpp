@@ -60,6 +60,24 @@ TEST(DetachedWrites, OfAWiderDtype) {
   }
 }
 
+// A leaf and a view of it are operands; what is written through a view of the view lies as the leaf does, and not as that view.
+TEST(DetachedWrites, OfALeafBesideAViewOfIt) {
+  for (int which = 0; which < 3; ++which) {
+    SCOPED_TRACE(which);
+    expect_as_eager([&](const Wrap& compile, Seen& seen) {
+      auto f = compile([&](const Tensors& in) -> Tensors {
+        Tensor a = which == 0 ? in[1].t() : which == 1 ? in[1].permute({1, 0}).slice(0, 0, 4) : in[1].view({4, 4});
+        a.detach().mul_(0.5);
+        return {where(a > 0.05, in[0], a * 2)};
+      });
+      Tensor x = numbers({4, 4}).sin().clone().set_requires_grad(true);
+      Tensor out = f({x, which == 2 ? x.view({16}) : x.t()})[0];
+      out.square().sum().backward();
+      seen.add({out, x.grad()});
+    });
+  }
+}
+
 struct DoubledInPlace : autograd::Function<DoubledInPlace> {
   static Tensor forward(autograd::AutogradContext* c, Tensor x) {
     c->mark_dirty({x});

@@ -81,6 +81,12 @@ variable_list ViewNode::apply(variable_list&& grads) {
   return {grads[0].defined() ? back_along(*plan_, std::move(grads[0])) : Tensor()};
 }
 
+bool ViewNode::moves() const {
+  static const ops::Row *slice = &ops::at("prim::slice"), *reshaped = &ops::at("prim::reshape");
+  return !std::all_of(plan_->steps.begin(), plan_->steps.end(),
+                      [](const eager::ViewStep& s) { return (s.row == slice || s.row == reshaped) && s.from == s.to; });
+}
+
 variable_list ViewsNode::apply(variable_list&& grads) {
   grads.resize(plans_.size());
   auto defined = [](const Tensor& g) { return g.defined(); };

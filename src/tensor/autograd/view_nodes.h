@@ -14,6 +14,8 @@ class ViewNode final : public Node, public Pooled {
       : row_(row), name_(std::move(name)), plan_(std::move(plan)) {}
   std::string name() const override { return name_; }
   const ops::Row& row() const { return row_; }
+  /// Whether each element of the view has another place in the view than in what it is of.
+  bool moves() const;
 
  protected:
   variable_list apply(variable_list&& grads) override;
