@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "support/byte_reader.h"
 #include "support/error.h"
 #include "support/hash.h"
 
@@ -20,26 +21,6 @@ struct Header {
 };
 
 void put(std::string& out, const void* data, size_t size) { out.append(static_cast<const char*>(data), size); }
-
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-  std::string_view take(size_t size) {
-    BRASA_CHECK(size <= bytes_.size(), "kernel image: it ends too early");
-    std::string_view part = bytes_.substr(0, size);
-    bytes_.remove_prefix(size);
-    return part;
-  }
-  template <class T>
-  T number() {
-    T v;
-    std::memcpy(&v, take(sizeof v).data(), sizeof v);
-    return v;
-  }
-
- private:
-  std::string_view bytes_;
-};
 
 }  // namespace
 
@@ -68,7 +49,7 @@ std::string KernelImage::serialize() const {
 }
 
 KernelImage KernelImage::parse(std::string_view bytes) {
-  Reader in(bytes);
+  ByteReader in(bytes, "kernel image: it ends too early");
   auto h = in.number<Header>();
   BRASA_CHECK(std::memcmp(h.magic, kMagic, sizeof kMagic) == 0, "kernel image: not one, or of another version");
   BRASA_CHECK(h.size == bytes.size(), "kernel image: ", bytes.size(), " bytes where its header says ", h.size);

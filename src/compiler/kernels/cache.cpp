@@ -4,6 +4,7 @@
 
 #include "compiler/kernels/disk_cache.h"
 #include "compiler/version.h"
+#include "support/byte_reader.h"
 #include "support/error.h"
 #include "support/hash.h"
 #include "support/mapped_file.h"
@@ -21,18 +22,6 @@ constexpr std::string_view kMagic = "Brasa's compiled kernels 1\n";
 std::string start() { return str(kMagic, kCompilerVersion, "\n"); }
 
 void put(std::string& out, uint64_t n) { out.append(reinterpret_cast<const char*>(&n), sizeof n); }
-
-std::string_view take(std::string_view& rest, uint64_t n, const std::string& path) {
-  BRASA_CHECK(n <= rest.size(), path, ": the file is damaged: it ends too early");
-  std::string_view taken = rest.substr(0, n);
-  rest.remove_prefix(n);
-  return taken;
-}
-uint64_t number(std::string_view& rest, const std::string& path) {
-  uint64_t n;
-  std::memcpy(&n, take(rest, sizeof n, path).data(), sizeof n);
-  return n;
-}
 
 }  // namespace
 
@@ -79,13 +68,14 @@ int64_t load(const std::string& path) {
   std::memcpy(&sum, rest.data() + rest.size() - sizeof sum, sizeof sum);
   rest.remove_suffix(sizeof sum);
   BRASA_CHECK(sum == hash_bytes(rest), path, ": the file is damaged: its checksum is wrong");
-  rest.remove_prefix(start().size());
+  ByteReader in(rest.substr(start().size()), path + ": the file is damaged: it ends too early");
   int64_t count = 0;
-  for (; !rest.empty(); ++count) {
-    uint64_t key_size = number(rest, path), size = number(rest, path);
-    std::string key(take(rest, key_size, path));
+  for (; in.left() > 0; ++count) {
+    auto key_size = in.number<uint64_t>();
+    auto size = in.number<uint64_t>();
+    std::string key(in.take(key_size));
     BRASA_CHECK(compiler::is_cache_key(key), path, ": '", key, "' is no name of a kernel");
-    DiskCache::get().write(key, take(rest, size, path));
+    DiskCache::get().write(key, in.take(size));
   }
   return count;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <type_traits>
 #include <unordered_map>
 
@@ -10,6 +9,7 @@
 #include "compiler/version.h"
 #include "ir/copy.h"
 #include "ir/text.h"
+#include "support/byte_reader.h"
 #include "support/error.h"
 #include "support/hash.h"
 #include "support/log.h"
@@ -127,34 +127,27 @@ class Writer {
 
 class Reader {
  public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  explicit Reader(std::string_view bytes) : in_(bytes, "a kept graph ends too early") {}
   void set_expressions(std::vector<Expr> e) { expressions_ = std::move(e); }
 
   template <class... T>
   void operator()(T&... items) {
     (get(items), ...);
   }
-  bool at_end() const { return bytes_.empty(); }
+  bool at_end() const { return in_.left() == 0; }
 
  private:
-  std::string_view take(size_t n) {
-    BRASA_CHECK(n <= bytes_.size(), "a kept graph ends too early");
-    std::string_view out = bytes_.substr(0, n);
-    bytes_.remove_prefix(n);
-    return out;
-  }
   template <Plain T>
   void get(T& v) {
-    std::memcpy(&v, take(sizeof v).data(), sizeof v);
+    v = in_.number<T>();
   }
-  void get(bool& v) { v = take(1)[0] != 0; }
+  void get(bool& v) { v = in_.take(1)[0] != 0; }
   size_t size() {
-    size_t n;
-    get(n);
-    BRASA_CHECK(n <= bytes_.size(), "a kept graph has a list of ", n, " in ", bytes_.size(), " bytes");
+    auto n = in_.number<size_t>();
+    BRASA_CHECK(n <= in_.left(), "a kept graph has a list of ", n, " in ", in_.left(), " bytes");
     return n;
   }
-  void get(std::string& s) { s = take(size()); }
+  void get(std::string& s) { s = in_.take(size()); }
   void get(Expr& e) {
     size_t i;
     get(i);
@@ -181,7 +174,7 @@ class Reader {
     fields(*this, item);
   }
 
-  std::string_view bytes_;
+  ByteReader in_;
   std::vector<Expr> expressions_;
 };
 

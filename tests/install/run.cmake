@@ -1,0 +1,13 @@
+# Runs a command, in the folder `run_in` where one is set; what it printed is `output`. The script ends where it fails.
+function(run)
+  set(where "")
+  if(run_in)
+    set(where WORKING_DIRECTORY ${run_in})
+  endif()
+  execute_process(COMMAND ${ARGV} ${where} RESULT_VARIABLE status OUTPUT_VARIABLE out ERROR_VARIABLE out)
+  if(NOT status EQUAL 0)
+    list(JOIN ARGV " " command)
+    message(FATAL_ERROR "${command}\nended with ${status}:\n${out}")
+  endif()
+  set(output "${out}" PARENT_SCOPE)
+endfunction()
