@@ -30,6 +30,8 @@ list(TRANSFORM pipeline_folders PREPEND ${CMAKE_SOURCE_DIR}/src/)
 list(TRANSFORM pipeline_folders APPEND /*.h OUTPUT_VARIABLE pipeline_headers)
 list(TRANSFORM pipeline_folders APPEND /*.cpp)
 file(GLOB_RECURSE pipeline_sources CONFIGURE_DEPENDS ${pipeline_headers} ${pipeline_folders})
+# What passes read of other folders.
+list(APPEND pipeline_sources ${CMAKE_SOURCE_DIR}/src/runtime/device.h ${CMAKE_SOURCE_DIR}/include/brasa/dtype.h)
 string(REPLACE ";" "\n" pipeline_list "${pipeline_sources}")
 file(CONFIGURE OUTPUT ${BRASA_GENERATED_DIR}/pipeline_sources.txt CONTENT "${pipeline_list}\n")
 set(version_file ${BRASA_GENERATED_DIR}/compiler_version.cpp)
