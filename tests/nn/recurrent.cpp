@@ -71,7 +71,8 @@ TEST(Recurrent, OneCompilationForAllLengths) {
 
 // Eager loops leave what they gave to their derivatives, and derivatives of these lead through it.
 TEST(Recurrent, SecondDerivativesAreThoseOfItsCell) {
-  for (auto [name, gates] : {std::pair("lstm", 4), {"gru", 3}, {"rnn_tanh", 1}, {"rnn_relu", 1}}) {
+  for (const auto& [layer, gates] : {std::pair("lstm", 4), {"gru", 3}, {"rnn_tanh", 1}, {"rnn_relu", 1}}) {
+    std::string name = layer;
     bool two = gates == 4;
     std::vector<Tensor> params;
     for (const std::vector<int64_t>& shape :
@@ -82,7 +83,7 @@ TEST(Recurrent, SecondDerivativesAreThoseOfItsCell) {
     auto of_layer = [&](const Tensor& x) {
       std::vector<Tensor> states{h.unsqueeze(0), c.unsqueeze(0)};
       CallArg state = two ? CallArg(ArrayRef<Tensor>(states)) : CallArg(states[0]);
-      return call(std::string("aten::") + name + ".input",
+      return call("aten::" + name + ".input",
                   {x, state, ArrayRef<Tensor>(params), true, 1, 0.0, true, false, false})[0];
     };
     auto of_cells = [&](const Tensor& x) {
@@ -90,7 +91,7 @@ TEST(Recurrent, SecondDerivativesAreThoseOfItsCell) {
       for (int64_t t = 0; t < 5; ++t) {
         CallArg state = two ? CallArg(ArrayRef<Tensor>(states)) : CallArg(states[0]);
         std::vector<Tensor> made =
-            call(std::string("aten::") + name + "_cell", {x[t], state, params[0], params[1], params[2], params[3]});
+            call("aten::" + name + "_cell", {x[t], state, params[0], params[1], params[2], params[3]});
         std::copy(made.begin(), made.end(), states.begin());
         outs.push_back(made[0]);
       }
