@@ -40,7 +40,8 @@ struct CompileOptions {
   /// "inductor" compiles, for the device that the tensors live on. "aot_eager" runs the primitives of the captured graphs one by one, "eager" their operators,
   /// "interpreter" the reference. More by `register_backend`, or a function itself.
   BackendName backend = "inductor";
-  /// "default"; "max-autotune" and "max-autotune-no-cudagraphs", with which libraries measure the ways that they know. With the former and
+  /// "default"; "max-autotune" and "max-autotune-no-cudagraphs", with which libraries measure the ways that they know,
+  /// and the CPU's kernels are compiled with several schedules, of which the fastest stays. With the former and
   /// "reduce-overhead" a GPU gets the launches of a graph as one call from the second run on. Results are the caller's all the same.
   std::string mode = "default";
   /// Call the function as it is.
@@ -56,7 +57,7 @@ struct CompileOptions {
   /// is not skipped; `explain` says why. A change of what the body reads otherwise (a learning rate, a variable of the program) is not seen,
   /// unless it is `train()` or `eval()` of a module: call `reset()`.
   bool pure = false;
-  /// For the backend. "inductor" knows "numbers": "strict", "default" or "fast" (settings.h says what they allow).
+  /// For the backend. "inductor" knows "numbers", "fall_back", "tune_seconds" and "trace_nan": settings() says what they do.
   std::map<std::string, std::string> options = {};
 };
 

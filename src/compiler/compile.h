@@ -31,8 +31,11 @@ struct CompilerOptions {
   int threads = 0;  // to schedule for; 0: get_num_threads()
   /// Of a GPU's tensors: they begin at multiples of 16 bytes. Where one does not, the graph is compiled once more, without this.
   bool aligned = true;
-  /// Libraries that know several ways to compute the same measure them at the first call, and keep the fastest.
+  /// Libraries that know several ways to compute the same measure them at the first call, and keep the fastest; the host's kernels are
+  /// compiled with other schedules besides, and the fastest stays.
   bool measure = false;
+  /// So long kernels of one graph are measured.
+  double tune_seconds = 20;
   /// A device that can (runtime/kept_work.h) keeps the launches of a run, and gets them as one call the next time.
   bool keep_launches = false;
   /// Small and large sizes have forms of their own, told apart by facts: for single operators, of which many sizes are seen. Else what is

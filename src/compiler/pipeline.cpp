@@ -7,6 +7,7 @@
 #include "compiler/fusion/fuse.h"
 #include "compiler/kernels/codegen_client.h"
 #include "compiler/kernels/disk_cache.h"
+#include "compiler/kernels/tuner.h"
 #include "compiler/loops/layout.h"
 #include "compiler/lowering/emulate.h"
 #include "compiler/passes/pass_runner.h"
@@ -99,6 +100,11 @@ std::string key_of(const Group& g) {
     if (g.by_value[i]) key += str(" value ", i);
   for (int i : g.overwritten) key += str(" over ", i);
   return key;
+}
+
+// As a target's description ends.
+const char* suffix(Numbers numbers) {
+  return numbers == Numbers::Strict ? ";strict" : numbers == Numbers::Fast ? ";fast" : "";
 }
 
 bool computes_nothing(const Group& g) {
@@ -214,9 +220,16 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   passes.run(
       "schedule", "fusion",
       [&] {
+        std::optional<Tuner> tuner;
+        if (options.measure && options.target.empty() && device_for(options).on_host())
+          tuner.emplace(device_for(options), machine, suffix(options.numbers), facts, options.tune_seconds,
+                        out.plan.steps.size());
         for (const Group& group : out.plan.steps) {
           auto [it, added] = out.made.try_emplace(key_of(group));
-          if (added && !computes_nothing(group)) it->second.schedule = schedule(group, machine);
+          if (added && !computes_nothing(group)) {
+            it->second.schedule = schedule(group, machine);
+            if (tuner) it->second.schedule = tuner->best(group, it->first, std::move(it->second.schedule));
+          }
           out.of_step.push_back(&it->second);
           report.kernels.push_back(describe(group, it->second.schedule));
           if (&group < out.plan.steps.data() + out.plan.prepared) report.kernels.back() += "  made once";
@@ -251,11 +264,6 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
       [&] { return joined(out.texts, ""); });
   out.graph = std::move(p.graph);
   return out;
-}
-
-// As a target's description ends.
-const char* suffix(Numbers numbers) {
-  return numbers == Numbers::Strict ? ";strict" : numbers == Numbers::Fast ? ";fast" : "";
 }
 
 // What a run of each distinct kernel takes in nanoseconds with baseline code, about; infinite where sizes are not known.

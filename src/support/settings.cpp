@@ -1,6 +1,7 @@
 #include "support/settings.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 
 #include "support/error.h"
@@ -12,7 +13,7 @@ using Where = Setting::Where;
 
 constexpr Setting kSettings[] = {
     {Where::Environment, "BRASA_LOGS", "<topics, separated by commas>",
-     "Writes what happens to the error stream. Topics: graph, groups, plan, fusion, loops, code, cache, recompiles."},
+     "Writes what happens to the error stream. Topics: graph, groups, plan, fusion, loops, tune, code, cache, recompiles."},
     {Where::Environment, "BRASA_NUM_THREADS", "<1 to 4096>",
      "Threads that compute; else as many as the process may use processors."},
     {Where::Environment, "BRASA_CACHE_DIR", "<folder>",
@@ -57,7 +58,7 @@ constexpr Setting kSettings[] = {
     {Where::CompileOptions, "backend", "<name or function>",
      "What compiles: inductor, aot_eager, eager, interpreter, a registered one, or a function."},
     {Where::CompileOptions, "mode", "default | reduce-overhead | max-autotune | max-autotune-no-cudagraphs",
-     "The latter two: libraries measure the ways that they know at the first call. reduce-overhead and max-autotune: a GPU keeps the launches of a graph's run and gets them as one call (CUDA's graphs)."},
+     "The latter two: libraries measure the ways that they know at the first call, and kernels of the CPU are compiled with other schedules, of which the fastest stays. reduce-overhead and max-autotune: a GPU keeps the launches of a graph's run and gets them as one call (CUDA's graphs)."},
     {Where::CompileOptions, "disable", "false | true", "Call the function as it is."},
     {Where::CompileOptions, "dynamic", "<unset, false or true>",
      "When sizes become symbolic: at their second value, never, at once."},
@@ -70,6 +71,8 @@ constexpr Setting kSettings[] = {
     {Where::CompileOptions, "options[fall_back]", "true | false",
      "Calls that keep doing the same are timed against some that run as they are; where those are faster, calls run as they are. Else with inductor, "
      "unless numbers are strict."},
+    {Where::CompileOptions, "options[tune_seconds]", "<number>",
+     "With max-autotune, so long schedules of a graph's kernels are measured; what is left then has the usual ones. Else 20. Of inductor."},
     {Where::CompileOptions, "options[trace_nan]", "false | true",
      "Operators run one by one; the first that makes a NaN of values without one is an error that names it. Slow. Of inductor."},
 };
@@ -116,10 +119,17 @@ const char* environment(std::string_view name) {
   return std::getenv(row->name.data());
 }
 
+std::optional<double> number_in(std::string_view text) {
+  double n = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return error == std::errc() && end == text.data() + text.size() && n >= 0 ? std::optional(n) : std::nullopt;
+}
+
 void check_compile_option(std::string_view name, std::string_view value) {
   const Setting* row = find(Where::CompileOptions, name);
   BRASA_ASSERT(row, "the table of settings lacks the option ", name);
   constexpr std::string_view kBetween = " | ";
+  if (row->values == "<number>" && number_in(value)) return;
   for (std::string_view rest = row->values;;) {
     size_t end = rest.find(kBetween);
     if (rest.substr(0, end) == value) return;

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include <brasa/error.h>
+#include <brasa/progress.h>
 #include <brasa/threads.h>
 
 #include "bench_workloads.h"
@@ -52,28 +53,6 @@ double load() {
   return ::getloadavg(&average, 1) == 1 ? average : 0;
 }
 
-// On the error stream: drawn over itself on a terminal, else a line for each step.
-class ProgressBar {
- public:
-  explicit ProgressBar(size_t steps) : steps_(steps), terminal_(::isatty(STDERR_FILENO)) {}
-  ~ProgressBar() {
-    if (terminal_) std::fputs("\r\x1b[K", stderr);
-  }
-  void skip() { ++done_; }
-  void next(const std::string& what) {
-    constexpr size_t kBar = 28;
-    size_t full = steps_ ? kBar * done_ / steps_ : 0;
-    std::string bar(full, '#'), rest(kBar - full, '.');
-    fmt::print(stderr, "{}[{}{}] {}/{}  {}{}", terminal_ ? "\r" : "", bar, rest, ++done_, steps_, what,
-               terminal_ ? "\x1b[K" : "\n");
-    std::fflush(stderr);
-  }
-
- private:
-  size_t steps_, done_ = 0;
-  bool terminal_;
-};
-
 struct Runner {
   Candidate candidate;
   std::set<std::string> workloads;  // of a peer
@@ -106,7 +85,7 @@ class Peers {
     for (const std::string& name : names)
       for (const Runner& r : runners) steps += has(r, name) ? static_cast<size_t>(o_.rounds) : 0;
     {
-      ProgressBar progress(steps);
+      ProgressBar progress(steps, /*lines=*/true);
       for (const std::string& name : names) {
         out.rows.push_back(row(name, runners, out, progress));
         raise(out.roofline, profiler::measure_roofline(kCPU));

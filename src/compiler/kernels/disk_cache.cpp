@@ -80,7 +80,7 @@ void each_name(int folder, F f) {
 
 bool is_cache_key(std::string_view name) {
   constexpr std::string_view kImage = ".image";
-  if (name.starts_with('k') || name.starts_with('g')) return is_hash(name.substr(1));
+  if (name.starts_with('k') || name.starts_with('g') || name.starts_with('t')) return is_hash(name.substr(1));
   return name.ends_with(kImage) && is_hash(name.substr(0, name.size() - kImage.size()));
 }
 

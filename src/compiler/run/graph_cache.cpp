@@ -9,6 +9,7 @@
 #include "compiler/version.h"
 #include "ir/copy.h"
 #include "ir/text.h"
+#include "runtime/cpu/examine.h"
 #include "support/byte_reader.h"
 #include "support/error.h"
 #include "support/hash.h"
@@ -270,6 +271,7 @@ std::string graph_key(const Graph& graph, const ir::Facts& facts, const Compiler
   all += str(" ", options.target, " ", static_cast<int>(options.numbers), " ", machine.threads, " ", options.aligned,
              options.measure, options.keep_launches, options.size_classes, options.lasting, "\n", passes ? passes : "",
              "\n", facts.facts(), "\n");
+  if (options.measure && device.on_host()) all += str(runtime::cpu::processor_model(), options.tune_seconds, "\n");
   for (Expr e : symbols_of(graph))
     if (facts.has_hint(e)) all += str(e, "=", facts.hint(e), " ");
   return "g" + hash_name(all + transforms::text_of(graph, facts));

@@ -67,4 +67,7 @@ Schedule schedule(const Group& group, const Machine& machine);
 Schedule schedule_cpu(const Group& group, const Machine& machine);
 Schedule schedule_gpu(const Group& group, const Machine& machine);
 
+/// What a measurement may find faster: sets of schedules, each of which differ from `first` in one choice. None gives other bits.
+std::vector<std::vector<Schedule>> candidates(const Group& group, const Machine& machine, const Schedule& first);
+
 }  // namespace brasa::compiler

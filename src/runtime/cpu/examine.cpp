@@ -46,11 +46,16 @@ std::string caches() {
 
 }  // namespace
 
+const std::string& processor_model() {
+  static const std::string model = fact_of_processor("model name");
+  return model;
+}
+
 void examine(std::vector<Finding>& findings) {
   auto found = [&](const char* name, std::string value) {
     findings.push_back({"cpu", name, State::Found, std::move(value), "", ""});
   };
-  found("processor", fact_of_processor("model name"));
+  found("processor", processor_model());
   found("features", features());
   Finding target{"cpu", "code", State::Found, "", "", ""};
   try {
