@@ -1,6 +1,10 @@
 #pragma once
 
+#include <gtest/gtest.h>
+#include <pthread.h>
+
 #include <cstddef>
+#include <functional>
 
 namespace brasa::test {
 
@@ -16,5 +20,16 @@ constexpr size_t kSmallStack = size_t{512} << 10;
 #else
 constexpr size_t kSmallStack = size_t{512} << 10;
 #endif
+
+/// Runs f on such a thread, as other programs have them.
+inline void on_small_stack(const std::function<void()>& f) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kSmallStack);
+  pthread_t thread;
+  auto run = [](void* p) -> void* { return (*static_cast<const std::function<void()>*>(p))(), nullptr; };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&f)), 0);
+  pthread_join(thread, nullptr);
+}
 
 }  // namespace brasa::test

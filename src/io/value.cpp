@@ -4,6 +4,7 @@
 #include <brasa/pickle.h>
 
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::pickle {
 
@@ -12,8 +13,18 @@ struct Value::Attributes {
   Pairs pairs;
 };
 
-Value::Value(Kind kind, Items v) : kind_(kind), held_(std::make_shared<const Items>(std::move(v))) {}
-Value::Value(Kind kind, Pairs v) : kind_(kind), held_(std::make_shared<const Pairs>(std::move(v))) {}
+namespace {
+
+// Containers nest as deep as a program makes them, and go one inside the other.
+template <class T>
+std::shared_ptr<const T> shared(T v) {
+  return {new T(std::move(v)), [](const T* held) { with_room([held] { delete held; }); }};
+}
+
+}  // namespace
+
+Value::Value(Kind kind, Items v) : kind_(kind), held_(shared(std::move(v))) {}
+Value::Value(Kind kind, Pairs v) : kind_(kind), held_(shared(std::move(v))) {}
 Value::Value(const Tensor& v) : Value(stored({v, std::string(name(v.scalar_type())), false})) {}
 Value::Value(brasa::DType v) : Value(dtype(std::string(name(v)))) {}
 Value::Value(const brasa::Device& v) : Value(device(v.str())) {}
@@ -40,7 +51,7 @@ Value Value::parameter(const Tensor& v) { return stored({v, std::string(name(v.s
 Value Value::object(std::string type, Pairs attributes) {
   Value out;
   out.kind_ = Kind::Object;
-  out.held_ = std::make_shared<const Attributes>(Attributes{std::move(type), std::move(attributes)});
+  out.held_ = shared(Attributes{std::move(type), std::move(attributes)});
   return out;
 }
 

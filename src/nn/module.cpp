@@ -13,6 +13,7 @@
 #include <brasa/warning.h>
 
 #include "support/error.h"
+#include "support/fresh_stack.h"
 #include "tensor/program_state.h"
 #include "tensor/tensor_impl.h"
 
@@ -94,7 +95,10 @@ std::string joined(const std::string& prefix, const std::string& name) {
 }  // namespace
 
 Module::Module(std::string name) : name_(std::move(name)) {}
-Module::~Module() = default;
+// Modules nest as deep as a program makes them.
+Module::~Module() {
+  with_room([this] { children_.clear(); });
+}
 
 const std::string& Module::name() const noexcept {
   if (!name_) {
@@ -138,7 +142,7 @@ std::shared_ptr<Module> Module::finish_clone(Module* made, void (*reset)(Module&
   copy_tensors(copy->buffers_, buffers_, "buffers", device);
   if (copy->children_.size() != children_.size())
     detail::clone_error("submodules", children_.size(), copy->children_.size());
-  for (const auto& item : children_) copy->children_[item.key()]->clone_(*item.value(), device);
+  for (const auto& item : children_) with_room([&] { copy->children_[item.key()]->clone_(*item.value(), device); });
   return copy;
 }
 
@@ -157,7 +161,7 @@ void Module::below(const std::string& prefix, const F& f) const {
   for (const auto& child : children_) {
     std::string name = joined(prefix, child.key());
     f(name, child.value());
-    child.value()->below(name, f);
+    with_room([&] { child.value()->below(name, f); });
   }
 }
 
@@ -233,12 +237,12 @@ std::vector<std::shared_ptr<Module>> Module::children() const { return children_
 OrderedDict<std::string, std::shared_ptr<Module>> Module::named_children() const { return children_; }
 
 void Module::train(bool on) {
-  for (auto& child : children_) child.value()->train(on);
+  for (auto& child : children_) with_room([&] { child.value()->train(on); });
   if (std::exchange(is_training_, on) != on) program_state.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Module::convert(const std::function<Tensor(const Tensor&)>& f) {
-  for (auto& child : children_) child.value()->convert(f);
+  for (auto& child : children_) with_room([&] { child.value()->convert(f); });
   NoGradGuard no_grad;
   for (auto* tensors : {&parameters_, &buffers_})
     for (auto& item : *tensors)
@@ -262,7 +266,7 @@ void Module::to(Device device, bool non_blocking) {
 }
 
 void Module::zero_grad(bool set_to_none) {
-  for (auto& child : children_) child.value()->zero_grad(set_to_none);
+  for (auto& child : children_) with_room([&] { child.value()->zero_grad(set_to_none); });
   for (auto& p : parameters_) {
     if (!p.value().defined() || !p.value().grad().defined()) continue;
     if (set_to_none) {
@@ -280,7 +284,7 @@ void Module::save(serialize::OutputArchive& archive) const {
   for (const auto& child : children_) {
     if (!child.value()->is_serializable()) continue;
     serialize::OutputArchive nested;
-    child.value()->save(nested);
+    with_room([&] { child.value()->save(nested); });
     archive.write(child.key(), nested);
   }
 }
@@ -298,7 +302,7 @@ void Module::load(serialize::InputArchive& archive) {
       if (child.value()->parameters().empty() && child.value()->buffers().empty()) continue;
       archive.read(child.key(), nested);
     }
-    child.value()->load(nested);
+    with_room([&] { child.value()->load(nested); });
   }
 }
 
@@ -352,7 +356,7 @@ void Module::print_tree(std::ostream& stream, const std::string& indentation) co
   std::string deeper = indentation + "  ";
   for (const auto& child : children_) {
     stream << deeper << "(" << child.key() << "): ";
-    child.value()->print_tree(stream, deeper);
+    with_room([&] { child.value()->print_tree(stream, deeper); });
     stream << '\n';
   }
   stream << indentation << ")";

@@ -138,8 +138,11 @@ Value integers(Value key, const Shape& shape, Expr low, Expr high, DType dtype) 
   fit_range(dtype, low, high);
   Value i = prim::iota({ir::product(shape)}, 0, DType::Int64);
   auto all = [&](Expr e) { return full(Number(Arg(e)), shape_of(i), DType::Int64); };
-  // From so far below zero the distance may be beyond int64.
-  if (low.is_constant() && low.constant() < -(int64_t{1} << 62)) high = known_size(high);
+  // From below zero the distance may be beyond int64, where symbols would wrap.
+  if (!(low->min >= 0) && is_less(ir::min(low, 0) + (INT64_MAX - 1), high - 1)) {
+    low = known_size(low);
+    high = known_size(high);
+  }
   Value drawn;
   if (int64_t width = 0; !low.is_constant() || !high.is_constant())
     drawn = integers(key, i, all(low), all(high - low), std::nullopt);

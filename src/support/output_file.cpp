@@ -44,6 +44,15 @@ bool is_at(const struct stat& file, const Place& place) {
          there.st_ino == file.st_ino;
 }
 
+// Whether this user may put another file in place of this one.
+bool may_replace(const struct stat& file, const std::string& folder) {
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) != 0) return false;
+  struct stat in;
+  if (::stat(folder.c_str(), &in) != 0 || !(in.st_mode & S_ISVTX)) return true;
+  uid_t self = ::geteuid();
+  return self == 0 || self == file.st_uid || self == in.st_uid;
+}
+
 // What a file cannot keep its owner with, nobody else may do with it either.
 void keep_owner_and_mode(int fd, const struct stat& old) {
   mode_t mode = old.st_mode & 07777;
@@ -72,9 +81,11 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   BRASA_CHECK(exists || errno == ENOENT, "cannot write ", path, ": ", std::strerror(errno));
   BRASA_CHECK(!exists || !S_ISDIR(old.st_mode), "cannot write ", path, ": ", std::strerror(EISDIR));
   Place place = followed(path);
-  if (exists && !(S_ISREG(old.st_mode) && is_at(old, place))) {
-    direct_ = std::fopen(path.c_str(), "wbe");
+  if (exists && !(S_ISREG(old.st_mode) && is_at(old, place) && may_replace(old, place.folder))) {
+    Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+    direct_ = file ? ::fdopen(file.get(), "wb") : nullptr;
     BRASA_CHECK(direct_, "cannot write ", path, ": ", std::strerror(errno));
+    file.release();
     return;
   }
   BRASA_CHECK(!exists || ::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) == 0, "cannot write ", path, ": ",

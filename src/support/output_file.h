@@ -9,7 +9,8 @@
 namespace brasa {
 
 /// The file that a path names, written anew. A regular file is replaced at `commit`, with its mode and owner, where links lead to it;
-/// whatever else there is (a pipe, a device, a file without a name) is written directly. brasa::Error with the system's reason for what cannot be written.
+/// whatever else there is (a pipe, a device, a file without a name, a file in a folder where this user may replace nothing) is written
+/// directly. brasa::Error with the system's reason for what cannot be written.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);

@@ -6,6 +6,7 @@
 
 #include "compiler/run/executable.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/geometry.h"
 #include "tensor/recorder.h"
@@ -114,7 +115,10 @@ void Storage::adopt(void* data, size_t bytes, std::function<void(void*)> deleter
 }
 
 TensorImpl::TensorImpl() = default;
-TensorImpl::~TensorImpl() = default;
+// A gradient may have a gradient itself, and so on.
+TensorImpl::~TensorImpl() {
+  if (autograd && autograd->grad.defined()) with_room([this] { autograd->grad.reset(); });
+}
 
 void TensorImpl::materialise(const char* reason) const {
   storage->recorder()->materialise(reason);

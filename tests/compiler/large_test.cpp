@@ -16,20 +16,11 @@ namespace {
 
 using namespace testing;
 using ir::Value;
+using test::on_small_stack;
 using ops::operator+;
 using ops::operator*;
 using Values = std::vector<Value>;
 namespace prim = ops::prim;
-
-void on_small_stack(const std::function<void()>& f) {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, test::kSmallStack);
-  pthread_t thread;
-  auto run = [](void* p) -> void* { return (*static_cast<const std::function<void()>*>(p))(), nullptr; };
-  ASSERT_EQ(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&f)), 0);
-  pthread_join(thread, nullptr);
-}
 
 Values chain(const Values& v, int nodes) {
   Value y = v[0];

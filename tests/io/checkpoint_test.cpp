@@ -12,6 +12,7 @@
 #include <random>
 
 #include "io/zip.h"
+#include "small_stack.h"
 
 namespace brasa::pickle {
 namespace {
@@ -334,6 +335,21 @@ TEST(LibTorchArchive, TensorsOfTorchScript) {
   lin.read("bias", bias);
   EXPECT_EQ(bias[1].item<float>(), 2);
   EXPECT_EQ(load(script).at("sizes").element_kind(), Value::Kind::Int);
+}
+
+TEST(Checkpoint, ContainersOfAnyDepthOnASmallStack) {
+  brasa::test::on_small_stack([] {
+    Value list(1), dict(1), object(1);
+    for (int i = 0; i < 100000; ++i) {
+      list = i % 2 ? Value::list({list}) : Value::tuple({list});
+      dict = Value::dict({{Value("a"), dict}});
+      object = Value::object("C", {{Value("a"), object}});
+    }
+    EXPECT_THROW(dump(list), Error);
+    EXPECT_THROW(dump(dict), Error);
+    std::string nested = "\x80\x02" + std::string(100000, ']') + std::string(99999, 'a') + ".";
+    EXPECT_THROW(parse(bytes_of(with_pickle(nested))), Error);
+  });
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <thread>
 
@@ -84,6 +85,44 @@ TEST(OutputFile, WritesFilesWithoutANameDirectly) {
   EXPECT_EQ(saved(path), 6);
   EXPECT_EQ(folder.files(), 0);
   ::close(fd);
+}
+
+// As another user than root, who may write everywhere.
+int status_of(const std::function<void()>& f) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (::geteuid() == 0 && (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0)) ::_exit(2);
+    try {
+      f();
+    } catch (const Error&) {
+      ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(OutputFile, WritesInPlaceWhereTheFolderCannotBeWritten) {
+  Folder folder;
+  std::string path = folder.file("x"), other = folder.file("y");
+  save(path, 1);
+  save(other, 1);
+  ::chmod(path.c_str(), 0666);
+  ::chmod(other.c_str(), 0444);
+  ::chmod(folder.path.c_str(), 0555);
+  EXPECT_EQ(status_of([&] { save(path, 2); }), 0);
+  EXPECT_EQ(status_of([&] { save(other, 2); }), 1);
+  EXPECT_EQ(status_of([&] { save(folder.file("new"), 2); }), 1);
+  EXPECT_EQ(saved(path), 2);
+  EXPECT_EQ(saved(other), 1);
+  ::chmod(folder.path.c_str(), 01777);  // where others' files may be written, but not replaced
+  EXPECT_EQ(status_of([&] { save(path, 3); }), 0);
+  EXPECT_EQ(saved(path), 3);
+  ::chmod(folder.path.c_str(), 0700);
+  EXPECT_EQ(folder.files(), 2);
 }
 
 TEST(OutputFile, KeepsModes) {

@@ -5,6 +5,8 @@
 #include <brasa/nn.h>
 #include <gtest/gtest.h>
 
+#include "small_stack.h"
+
 namespace brasa::nn {
 namespace {
 
@@ -136,6 +138,23 @@ TEST(Layers, ParameterContainersCopyTheirTensors) {
   EXPECT_EQ(copy->keys(), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(text(ParameterList(ones({2}))),
             "torch::nn::ParameterList(\n(0): Parameter containing: [Float of size [2]]\n)");
+}
+
+TEST(Layers, NestAsDeepAsAProgramMakesThem) {
+  test::on_small_stack([] {
+    constexpr int kDepth = 3000;
+    auto root = std::make_shared<Module>("root"), at = root;
+    for (int i = 0; i < kDepth; ++i) at = at->register_module("m", std::make_shared<Module>("m"));
+    at->register_parameter("w", ones({2}));
+    EXPECT_EQ(root->modules().size(), kDepth + 1u);
+    EXPECT_EQ(root->parameters().size(), 1u);
+    root->eval();
+    root->zero_grad();
+    root->to(kDouble);
+    EXPECT_EQ(at->parameters()[0].scalar_type(), kDouble);
+    EXPECT_FALSE(at->is_training());
+    EXPECT_GT(text(*root).size(), size_t{kDepth} * kDepth);
+  });
 }
 
 }  // namespace

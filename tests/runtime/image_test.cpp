@@ -1,6 +1,8 @@
 #include "runtime/image.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "runtime/cpu/code.h"
 #include "runtime/cpu/features.h"
@@ -47,6 +49,44 @@ TEST(Image, LoadsAndRuns) {
   cpu::launch(code->function("first"), slots, 1000, 10);
   EXPECT_EQ(total, 1000);
   EXPECT_THROW(code->kernel("second"), Error);
+}
+
+KernelImage adding(uint8_t n) {
+  KernelImage image = sample();
+  // mov rax, [rdi]; add qword ptr [rax], n; ret
+  image.code = {0x48, 0x8b, 0x07, 0x48, 0x81, 0x00, n, 0, 0, 0, 0xc3};
+  image.entries = {{"first", 0}};
+  return image;
+}
+int64_t run(const std::shared_ptr<const cpu::Code>& code) {
+  int64_t total = 0;
+  const Slot slots[] = {reinterpret_cast<Slot>(&total)};
+  code->function(0)(slots, 0, 1, nullptr);
+  return total;
+}
+
+// Both go on with what was loaded before, and neither sees what the other loads in its place.
+TEST(Image, ForkedProcessesLoadForThemselves) {
+  auto before = cpu::load(adding(1)), last = cpu::load(adding(2));
+  int to_parent[2], to_child[2];
+  ASSERT_TRUE(::pipe(to_parent) == 0 && ::pipe(to_child) == 0);
+  char go = 0;
+  pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);
+    auto own = cpu::load(adding(3));
+    bool told = ::write(to_parent[1], &go, 1) == 1 && ::read(to_child[0], &go, 1) == 1;
+    ::_exit(told && run(before) == 1 && run(last) == 2 && run(own) == 3 ? 0 : 1);
+  }
+  ASSERT_EQ(::read(to_parent[0], &go, 1), 1);
+  last.reset();
+  auto own = cpu::load(adding(4)), another = cpu::load(adding(5));
+  ASSERT_EQ(::write(to_child[1], &go, 1), 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(run(before) + run(own) + run(another), 10);
+  for (int end : {to_parent[0], to_parent[1], to_child[0], to_child[1]}) ::close(end);
 }
 
 TEST(Image, ManyImagesShareTheArena) {

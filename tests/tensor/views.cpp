@@ -5,18 +5,8 @@
 namespace brasa {
 namespace {
 
-// As threads of other programs have it.
-void on_small_stack(const std::function<void()>& f) {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setstacksize(&attributes, test::kSmallStack);
-  pthread_t thread;
-  auto run = [](void* p) -> void* { return (*static_cast<const std::function<void()>*>(p))(), nullptr; };
-  ASSERT_EQ(pthread_create(&thread, &attributes, run, const_cast<std::function<void()>*>(&f)), 0);
-  pthread_join(thread, nullptr);
-}
-
 using namespace testing;
+using test::on_small_stack;
 using namespace indexing;
 
 TEST(Views, AliasAndGeometry) {
@@ -286,6 +276,17 @@ TEST(Views, ChainsOfAnyLengthOnASmallStack) {
     value.mul_(3);  // the histories of all views are made anew
     y.sum().backward();
     EXPECT_TRUE(equal(base.grad(), full({2, 3}, 3, kDouble)));
+  });
+}
+
+TEST(Gradients, OfGradientsOfAnyLengthOnASmallStack) {
+  on_small_stack([] {
+    Tensor last;
+    for (int i = 0; i < 100000; ++i) {
+      Tensor next = ones({1});
+      next.mutable_grad() = last;
+      last = next;
+    }
   });
 }
 

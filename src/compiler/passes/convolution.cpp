@@ -302,10 +302,29 @@ Value exchanged(const Conv& c, const Shape& result, Primitives& out, const PassC
   return first_of(merged(prim::transpose(by_groups(y, 1, c.groups), back), 1), result);
 }
 
+// A kernel may reach far beyond a small image: its taps that meet the border alone, whatever the result, are left out.
+void leave_out_border(Conv& c, const Shape& result, ir::Facts& facts) {
+  Shape size = shape_of(c.w);
+  Exprs start(size.size(), 0);
+  for (size_t d = 0; d < c.spatial(); ++d) {
+    Expr& taps = size[d + 2];
+    Expr image = (shape_of(c.x)[d + 2] - 1) * c.x_dilation[d], results = (result[d + 2] - 1) * c.stride[d];
+    Expr first = min(max(ceildiv(c.low[d] - results, c.w_dilation[d]), 0), taps - 1);
+    Expr kept = max(min(floordiv(c.low[d] + image, c.w_dilation[d]) + 1, taps) - first, 1);
+    if (facts.equal(kept, taps)) continue;
+    start[d + 2] = first;
+    taps = kept;
+    c.low[d] = c.low[d] - first * c.w_dilation[d];
+    c.high[d] = results + (kept - 1) * c.w_dilation[d] - image - c.low[d];
+  }
+  c.w = prim::slice(c.w, start, size, Exprs(size.size(), 1));
+}
+
 Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
   Conv c(args);
   const Shape& result = n->types[0].shape;
   if (context.machine.gpu || !all_constant(c.stride) || !all_constant(c.w_dilation)) return convolution_by_windows(c);
+  if (!kernel_is_small(shape_of(c.w), result, context.facts)) leave_out_border(c, result, context.facts);
   bool alone = has_one_output(c, context.facts);
   if (all_one(c.stride) && all_constant(c.x_dilation) && has_gaps(c, result, context.facts)) {
     if (is_longer_than_image(c, context.facts)) return exchanged(c, result, out, context);

@@ -1,9 +1,11 @@
 #include "runtime/cpu/code.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -16,21 +18,30 @@ namespace {
 
 constexpr size_t kAlignment = 64, kChunk = size_t{4} << 20;
 
+// How often this process, and those that it is a fork of, forked.
+std::atomic<uint64_t> g_forks{0};
+
 // The same memory is mapped twice, once writable and once executable, so that loading a kernel is a copy without a
-// system call.
+// system call. A process that forks shares it with its child, and neither writes there again.
 struct Chunk {
   uint8_t* write = nullptr;
   uint8_t* execute = nullptr;
   size_t size = 0, used = 0;
   int live = 0;
   bool twice = true;
+  uint64_t forks = g_forks.load();
+  bool is_shared() const { return twice && forks != g_forks.load(); }
 };
 
+// It lives for ever. A forked process makes one of its own, since another thread may have held the lock of the one before.
 class Arena {
  public:
   static Arena& get() {
-    static Arena* arena = new Arena;
-    return *arena;
+    // Once more behind the fork: another thread may have made a chunk between the first time and the fork.
+    static const int registered =
+        pthread_atfork([] { ++g_forks; }, [] { ++g_forks; }, [] { current() = new Arena(current()); });
+    BRASA_ASSERT(registered == 0, "pthread_atfork");
+    return *current();
   }
 
   const uint8_t* add(const std::vector<uint8_t>& code, Chunk*& owner) {
@@ -38,7 +49,7 @@ class Arena {
     size_t need = (code.size() + kAlignment - 1) & ~(kAlignment - 1);
     Chunk* chunk = nullptr;
     for (Chunk& c : chunks_)
-      if (c.twice && c.size - c.used >= need) chunk = &c;
+      if (c.twice && !c.is_shared() && c.size - c.used >= need) chunk = &c;
     if (!chunk) {
       chunks_.push_back(map(need));
       chunk = &chunks_.back();
@@ -64,13 +75,19 @@ class Arena {
     if (base + need == chunk->execute + chunk->used) chunk->used -= need;
     if (--chunk->live > 0) return;
     chunk->used = 0;
-    if (chunk->twice && chunk->size == kChunk) return;
+    if (chunk->twice && !chunk->is_shared() && chunk->size == kChunk) return;
     munmap(chunk->execute, chunk->size);
     if (chunk->twice) munmap(chunk->write, chunk->size);
     chunks_.remove_if([&](const Chunk& c) { return &c == chunk; });
   }
 
  private:
+  explicit Arena(const Arena* before) : before_(before) {}
+  static Arena*& current() {
+    static Arena* arena = new Arena(nullptr);
+    return arena;
+  }
+
   static Chunk map(size_t need) {
     Chunk c;
     c.size = std::max(kChunk, (need + 4095) & ~size_t{4095});
@@ -100,6 +117,7 @@ class Arena {
 
   std::mutex mutex_;
   std::list<Chunk> chunks_;
+  const Arena* before_;  // of the parent process, whose kernels run on
 };
 
 }  // namespace
