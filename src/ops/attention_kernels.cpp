@@ -5,6 +5,7 @@
 #include "ops/decompose.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
+#include "ops/softmax.h"
 #include "support/error.h"
 
 // Attention as PyTorch's own kernels name it, with its derivative, and as a target may compute it whole.
@@ -73,7 +74,7 @@ Value by_row(Value v, const Operands& o) { return prim::broadcast(v, o.scores, {
 std::array<Value, 2> composed(const Operands& o, Value q, Value v) {
   Value s = scores(o), most = prim::reduce(s, {3}, "max");
   most = where(eq(most, -kInfinity), zeros_like(most), most);
-  Value e = exp(s - by_row(most, o)), total = prim::reduce(e, {3}, "add");
+  Value e = exp_beside_one(s - by_row(most, o)), total = prim::reduce(e, {3}, "add");
   Value empty = eq(total, 0), safe = where(empty, constant_like(total, 1), total);
   Value p = convert(e / by_row(safe, o), dtype_of(q));
   Value out = prim::dot_general(p, v, {3}, {2}, {0, 1}, {0, 1});
@@ -91,7 +92,7 @@ std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causa
 // The fourth result is dS, which an added mask has too.
 std::array<Value, 4> cotangents(const Operands& o, Value g, Value q, Value k, Value v, Value log_sum, Value inner) {
   Value wide = to_opmath(g);
-  Value p = exp(scores(o) - by_row(to_opmath(log_sum), o));
+  Value p = exp_beside_one(scores(o) - by_row(to_opmath(log_sum), o));
   Value dv = prim::dot_general(p, wide, {2}, {2}, {0, 1}, {0, 1});
   Value dp = prim::dot_general(wide, o.value, {3}, {3}, {0, 1}, {0, 1});
   Value added = p * (dp - by_row(inner, o)), ds = added * o.scale;

@@ -20,13 +20,16 @@ Value gcd(const char* op, Value x, Value y) {
   auto [p, q] = promoted(x, y);
   DType t = dtype_of(p);
   BRASA_CHECK(is_integral(t, false), op, ": expected integers, got ", type_of(x), " and ", type_of(y));
-  Value a = abs(p), b = abs(q);
+  std::vector<Value> a = {abs(p)}, b = {abs(q)};
   for (int i = 0; i < euclidean_steps(t); ++i) {
-    Value done = eq(b, 0), rest = where(done, b, prim::binary("rem", a, b));
-    a = where(done, a, b);
-    b = rest;
+    Value divisor = where(eq(b[i], 0), constant_like(b[i], 1), b[i]), rest = prim::binary("rem", a[i], divisor);
+    a.push_back(b[i]);
+    b.push_back(rest);
   }
-  return a;
+  // From the last step to the first, so that each step is an operand that is left out where no number needs it.
+  Value out = a.back();
+  for (size_t i = a.size() - 1; i-- > 0;) out = where(eq(b[i], 0), a[i], out);
+  return out;
 }
 
 Value lcm(Value x, Value y) {

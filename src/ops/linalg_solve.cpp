@@ -54,12 +54,29 @@ std::array<Value, 4> solve(const char* op, Value a, Value b, bool left, bool che
   return {vector ? squeeze(x, rank_of(x) - 1) : x, lu, pivots, info};
 }
 
+// B's cotangent is the solution of the adjoint system, and A's its product with X.
+std::vector<Value> solve_derivative(const Saved& s) {
+  if (!s.ct()) return {};
+  Value a = s.in(0);
+  bool left = s.arg<bool>(2), vector = is_vector(a, s.in(1));
+  auto matrix = [&](Value v) { return vector ? unsqueeze(v, rank_of(v)) : v; };
+  Value g = solve("linalg.solve", mh(a), matrix(s.ct()), left, false)[0], x = mh(matrix(s.out()));
+  return {left ? -mm(g, x) : -mm(x, g), vector ? squeeze(g, rank_of(g) - 1) : g};
+}
+
 std::array<Value, 2> inverse(Value a, bool check) {
   check_square("linalg.inv", a);
   auto [lu, pivots, info] = prim::lu(a);
   if (check)
     check_no_failure(info, "linalg.inv: The inversion could not be completed because the input matrix is singular.");
   return {lu_solve(lu, pivots, identity_like(a), true, false), info};
+}
+
+// From A⁻¹ alone, where the factors' own derivative would solve for both of them.
+std::vector<Value> inverse_derivative(const Saved& s) {
+  if (!s.ct()) return {};
+  Value adjoint = mh(s.out());
+  return {-mm(mm(adjoint, s.ct()), adjoint)};
 }
 
 // -1 for an odd number of exchanges.
@@ -217,11 +234,13 @@ void add_linalg_solve(Table& t) {
       .doc("A⁻¹; info is the index of the first pivot that is zero, or 0.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed(inverse)
+      .vjp(own_derivative(inverse_derivative))
       .samples(squares);
   t.op("aten::linalg_inv(Tensor A) -> Tensor")
       .doc("A⁻¹.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a) { return inverse(a, true)[0]; })
+      .vjp(own_derivative(inverse_derivative))
       .samples(squares);
   t.alias("aten::inverse", "aten::linalg_inv");
   t.op("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
@@ -234,11 +253,13 @@ void add_linalg_solve(Table& t) {
         std::array<Value, 4> r = solve("linalg.solve_ex", a, b, left, check);
         return std::array{r[0], r[3]};
       })
+      .vjp(own_derivative(solve_derivative))
       .samples(systems);
   t.op("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
       .doc("X with A X = B, or X A = B without left; B may be one vector for each matrix.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed([](Value a, Value b, bool left) { return solve("linalg.solve", a, b, left, true)[0]; })
+      .vjp(own_derivative(solve_derivative))
       .samples(systems);
   t.op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor")
       .doc("As linalg_solve, for the factors of A (with adjoint: of Aᴴ).")

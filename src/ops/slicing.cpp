@@ -182,7 +182,8 @@ Value unfold(Value x, int64_t dim, int64_t size, int64_t step) {
   return scalar ? squeeze(w, 0) : w;
 }
 
-// Windows of a flat tensor step through it by any stride, one for each dimension; the one that starts at the offset is the view.
+// Windows step through the part of a flat tensor that the view reaches, by any stride, one for each dimension; the view is the only one
+// that is as long as the part.
 Value as_strided(Value x, Shape size, Shape stride, OptExpr offset) {
   BRASA_CHECK(size.size() == stride.size(), "as_strided: got ", size.size(), " sizes and ", stride.size(), " strides");
   Value v = flattened(x);
@@ -197,8 +198,9 @@ Value as_strided(Value x, Shape size, Shape stride, OptExpr offset) {
   if (empty) return prim::reshape(narrow(v, 0, 0, 0), size);
   BRASA_CHECK(!is_less(start, 0) && !is_less(size_of(v, 0), end), "as_strided: sizes ", size, ", strides ", stride,
               " and offset ", start, " need ", end, " elements, but the tensor has ", size_of(v, 0));
+  v = narrow(v, 0, start, end - start);
   for (size_t d = 0; d < size.size(); ++d) v = prim::window(v, 0, size[d], 1, stride[d]);
-  return squeeze(narrow(v, 0, start, 1), 0);
+  return squeeze(v, 0);
 }
 
 void add_slices(Table& t) {

@@ -1,10 +1,16 @@
+#include "ops/softmax.h"
+
 #include <limits>
 
-#include "ops/algebra.h"
 #include "ops/rows.h"
 #include "support/error.h"
 
 namespace brasa::ops {
+Value exp_beside_one(Value x) {
+  double least = dtype_of(x) == DType::Float64 ? -707.70 : -86.64;  // twice the least normal number, and more
+  return exp(where(lt(x, least), constant_like(x, -std::numeric_limits<double>::infinity()), x));
+}
+
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -20,7 +26,7 @@ Value input_for(const char* op, Value x, std::optional<DType> dtype) {
 Value softmax(Value x, int64_t dim) {
   dim = wrap_dim(dim, rank_of(x));
   if (rank_of(x) == 0) return exp(x - x);
-  Value e = exp(x - amax(x, {dim}, true));
+  Value e = exp_beside_one(x - amax(x, {dim}, true));
   return e / sum(e, {dim}, true);
 }
 
@@ -28,7 +34,7 @@ Value log_softmax(Value x, int64_t dim) {
   dim = wrap_dim(dim, rank_of(x));
   if (rank_of(x) == 0) return x - x;
   Value shifted = x - amax(x, {dim}, true);
-  return shifted - log(sum(exp(shifted), {dim}, true));
+  return shifted - log(sum(exp_beside_one(shifted), {dim}, true));
 }
 
 std::vector<int64_t> along(Value y, int64_t dim) {

@@ -17,7 +17,7 @@ using Values = std::vector<ir::Value>;
 // Sizes without elements, with one, of small factors, primes, and a product of a large prime.
 TEST(Fft, AnySize) {
   for (DType t : {DType::Float32, DType::Float64})
-    for (int64_t n : {0, 1, 2, 12, 53, 64, 101, 134})
+    for (int64_t n : {0, 1, 2, 12, 53, 64, 134, 199, 211})
       for (bool forward : {false, true})
         check_both({{t, {3, n, 2}}, {t, {3, n, 2}}}, [forward](const Values& v) {
           auto [a, b] = ops::prim::fft(v[0], v[1], 1, forward);
@@ -44,7 +44,7 @@ TEST(Fft, AnyNumberOfLines) {
 // What is split into rows and columns, and a convolution that is.
 TEST(Fft, LongLines) {
   for (DType t : {DType::Float32, DType::Float64})
-    for (int64_t n : {1100, 2048, 1999})
+    for (int64_t n : {1100, 2048, 1791, 1999})
       check_both({{t, {2, n}}, {t, {2, n}}}, [](const Values& v) {
         auto [a, b] = ops::prim::fft(v[0], v[1], 1, true);
         return Values{a, b};

@@ -98,10 +98,25 @@ class Fuser {
     }
   }
 
+  // Elements that are only counted anew on their way to memory lie there in the same order: along the dimensions that they had before, no
+  // place is a quotient. Dimensions that are short stay together with others.
+  const ir::Shape& before_reshapes(const Node* n) const {
+    constexpr int64_t kShort = 16;
+    while (prim_of(n) == Prim::Reshape) {
+      const Node* before = n->arg<Value>(0).node;
+      const ir::Shape& shape = type_of(n->arg<Value>(0)).shape;
+      bool is_short = shape.empty() || (shape.back().is_constant() && shape.back().constant() < kShort);
+      if (memory_[before->id] || prim_of(before) == Prim::Input || is_short || shape.size() <= n->types[0].shape.size())
+        break;
+      n = before;
+    }
+    return n->types[0].shape;
+  }
+
   void make_clusters() {
     for (Node* n : live_) {
       if (!memory_[n->id] || prim_of(n) == Prim::Input) continue;
-      Cluster k{group_kind(n), domain_of(n->types[0].shape), {n}, {}, {}, -1, 0};
+      Cluster k{group_kind(n), domain_of(before_reshapes(n)), {n}, {}, {}, -1, 0};
       if (k.kind == GroupKind::Loops && is_reduction(prim_of(n))) k.domain = reduced_domain(n);
       if (k.kind == GroupKind::Loops && prim_of(n) == Prim::Scan) k.domain.scanned = scanned_dim(n);
       int id = static_cast<int>(clusters_.size());

@@ -89,7 +89,9 @@ void fft(Draft& d) {
 // Batches of matrices, and their rows and columns; all is computed in double precision.
 bool real_matrices(const ir::Node& n) {
   DType d = ir::type_of(n.arg<ir::Value>(0)).dtype;
-  return d == kFloat32 || d == kFloat64;
+  const auto& params = ops::row_of(n).schema.params;
+  bool asks_for_all = params.back().name != "with_vectors" || n.args.back().get<bool>();
+  return (d == kFloat32 || d == kFloat64) && asks_for_all;
 }
 
 struct Matrices {

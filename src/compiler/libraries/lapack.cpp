@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -12,8 +14,10 @@
 
 #include "compiler/libraries/lapack.h"
 #include "compiler/libraries/rows.h"
+#include "runtime/cpu/features.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "support/settings.h"
 #include "support/shared_library.h"
 
 namespace brasa::compiler {
@@ -22,6 +26,30 @@ namespace {
 // LAPACK of the system, loaded when it is first needed. Its matrices are column-major, its integers 32 bits, and each character
 // argument has its length behind the others.
 constexpr SharedLibrary kLapack{"liblapack.so.3", "liblapack3", "linear algebra"};
+
+// OpenBLAS takes a processor that is younger than itself for the oldest of its maker, and reads what it is told instead when it is loaded.
+class ProcessorForOpenBlas {
+ public:
+  ProcessorForOpenBlas() {
+    std::string_view target = runtime::cpu::host_target();
+    tells_ = target != "x86-64" && !environment(kVariable);
+    if (tells_) setenv(kVariable, target.find("avx512") != target.npos ? "SkylakeX" : "Haswell", 0);
+  }
+  ~ProcessorForOpenBlas() {
+    if (tells_) unsetenv(kVariable);  // the host's own may know better
+  }
+
+ private:
+  static constexpr const char* kVariable = "OPENBLAS_CORETYPE";
+  bool tells_;
+};
+void* symbol(const char* name) {
+  static void* const first = [] {
+    ProcessorForOpenBlas told;
+    return kLapack.symbol("ilaver_");
+  }();
+  return first ? kLapack.symbol(name) : nullptr;
+}
 
 // BRASA_LAPACK(T, potrf) gives the function of elements T, whose arguments are passed by address; BRASA_LAPACK_NAMED, where the one of
 // complex numbers has a name of its own.
@@ -40,7 +68,7 @@ using Real = decltype(std::real(T()));
 template <class T>
 Function<T> find(const char* name, const char* complex_name) {
   const char letter = kComplex<T> ? (sizeof(T) == 8 ? 'c' : 'z') : (sizeof(T) == 4 ? 's' : 'd');
-  return {kLapack.symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
+  return {symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
 }
 #define BRASA_LAPACK_NAMED(T, name, complex_name)               \
   ([]() -> const Function<T>& {                                 \
@@ -56,10 +84,14 @@ int narrow(int64_t n) {
   return static_cast<int>(n);
 }
 
+// Square by square, so that lines of memory stay in the first cache until all of them was read or written.
 template <class T>
 void transpose(const T* from, T* to, int64_t rows, int64_t cols) {
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < cols; ++j) to[j * rows + i] = from[i * cols + j];
+  constexpr int64_t kSide = 16;
+  for (int64_t i0 = 0; i0 < rows; i0 += kSide)
+    for (int64_t j0 = 0; j0 < cols; j0 += kSide)
+      for (int64_t j = j0; j < std::min(j0 + kSide, cols); ++j)
+        for (int64_t i = i0; i < std::min(i0 + kSide, rows); ++i) to[j * rows + i] = from[i * cols + j];
 }
 
 // One tensor as matrices or vectors of `last` dimensions.
@@ -144,6 +176,7 @@ int with_work(const char* name, F f) {
 template <class T, class F>
 void factorise(const LibraryCall& call, F f) {
   Stack in(call.inputs[0], 2), out(call.outputs[0], 2), infos(call.outputs.back(), 0);
+  if (in.rows * in.cols == 0) return static_cast<void>(std::fill_n(infos.at<int32_t>(0), infos.count, 0));
   each(in, [&](int64_t b) {
     std::vector<T> a = in.columns<T>(b);
     int m = narrow(in.rows), n = narrow(in.cols);
@@ -267,6 +300,7 @@ constexpr auto qr = []<class T>(std::type_identity<T>, const LibraryCall& call) 
 };
 
 constexpr auto eigh = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  bool with_vectors = call.args[1].get<bool>();
   Stack in(call.inputs[0], 2), values(call.outputs[0], 1), vectors(call.outputs[1], 2);
   each(in, [&](int64_t b) {
     std::vector<T> a = in.columns<T>(b);
@@ -277,19 +311,20 @@ constexpr auto eigh = []<class T>(std::type_identity<T>, const LibraryCall& call
     int info = with_work<T>("syevd", [&](T* work, int* length, int* info) {
       const auto& syevd = BRASA_LAPACK_NAMED(T, syevd, heevd);
       Real<T>* w = values.at<Real<T>>(b);
+      const char* which = with_vectors ? "V" : "N";
       if constexpr (kComplex<T>)
-        syevd("V", "L", &n, a.data(), &ld, w, work, length, reals.data(), &real_length, ints.data(), &int_length, info,
+        syevd(which, "L", &n, a.data(), &ld, w, work, length, reals.data(), &real_length, ints.data(), &int_length, info,
               kLength, kLength);
       else
-        syevd("V", "L", &n, a.data(), &ld, w, work, length, ints.data(), &int_length, info, kLength, kLength);
+        syevd(which, "L", &n, a.data(), &ld, w, work, length, ints.data(), &int_length, info, kLength, kLength);
     });
     check_converged("linalg.eigh", "eigenvalues", info);
-    vectors.put(b, a.data());
+    if (with_vectors) vectors.put(b, a.data());
   });
 };
 
 constexpr auto svd = []<class T>(std::type_identity<T>, const LibraryCall& call) {
-  bool full = call.args[1].get<bool>();
+  bool full = call.args[1].get<bool>(), with_vectors = call.args[2].get<bool>();
   Stack in(call.inputs[0], 2), us(call.outputs[0], 2), values(call.outputs[1], 1), vs(call.outputs[2], 2);
   each(in, [&](int64_t b) {
     std::vector<T> a = in.columns<T>(b);
@@ -303,11 +338,11 @@ constexpr auto svd = []<class T>(std::type_identity<T>, const LibraryCall& call)
     std::vector<int> ints(8 * k);
     int64_t least = k, most = std::max(m, n);
     std::vector<Real<T>> reals(kComplex<T> ? least * std::max(5 * least + 7, 2 * most + 2 * least + 1) : 0);
-    int rows = narrow(vs.rows);
+    int rows = std::max(1, narrow(vs.rows));
     check_finite("linalg.svd", a);
     int info = with_work<T>("gesdd", [&](T* work, int* length, int* info) {
       const auto& gesdd = BRASA_LAPACK(T, gesdd);
-      const char* which = full ? "A" : "S";
+      const char* which = !with_vectors ? "N" : full ? "A" : "S";
       Real<T>* s = values.at<Real<T>>(b);
       if constexpr (kComplex<T>)
         gesdd(which, &m, &n, a.data(), &m, s, u.data(), &m, v.data(), &rows, work, length, reals.data(), ints.data(),
@@ -322,16 +357,12 @@ constexpr auto svd = []<class T>(std::type_identity<T>, const LibraryCall& call)
 };
 
 template <class T>
-void split_parts(const std::vector<T>& values, const std::vector<T>& v, int64_t n, Real<T>* re, Real<T>* im,
-                 Real<T>* vr, Real<T>* vi) {
-  for (int64_t j = 0; j < n; ++j) {
-    re[j] = values[j].real();
-    im[j] = values[j].imag();
+void split_parts(const std::vector<T>& v, int64_t n, Real<T>* vr, Real<T>* vi) {
+  for (int64_t j = 0; j < n; ++j)
     for (int64_t i = 0; i < n; ++i) {
       vr[i * n + j] = v[j * n + i].real();
       vi[i * n + j] = v[j * n + i].imag();
     }
-  }
 }
 // A pair of conjugate values has the real and the imaginary part of its first vector in two columns.
 template <class T>
@@ -352,6 +383,7 @@ void split_pairs(const T* im, const std::vector<T>& v, int64_t n, T* vr, T* vi) 
 }
 
 constexpr auto eig = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  bool with_vectors = call.args[1].get<bool>();
   Stack in(call.inputs[0], 2), re(call.outputs[0], 1), im(call.outputs[1], 1), vre(call.outputs[2], 2),
       vim(call.outputs[3], 2);
   each(in, [&](int64_t b) {
@@ -362,16 +394,23 @@ constexpr auto eig = []<class T>(std::type_identity<T>, const LibraryCall& call)
     std::vector<Real<T>> reals(kComplex<T> ? 2 * std::max(1, n) : 0);
     int info = with_work<T>("geev", [&](T* work, int* length, int* info) {
       const auto& geev = BRASA_LAPACK(T, geev);
+      const char* which = with_vectors ? "V" : "N";
       if constexpr (kComplex<T>)
-        geev("N", "V", &n, a.data(), &ld, values.data(), &none, &one, v.data(), &ld, work, length, reals.data(), info,
+        geev("N", which, &n, a.data(), &ld, values.data(), &none, &one, v.data(), &ld, work, length, reals.data(), info,
              kLength, kLength);
       else
-        geev("N", "V", &n, a.data(), &ld, re.at<T>(b), im.at<T>(b), &none, &one, v.data(), &ld, work, length, info,
+        geev("N", which, &n, a.data(), &ld, re.at<T>(b), im.at<T>(b), &none, &one, v.data(), &ld, work, length, info,
              kLength, kLength);
     });
     check_converged("linalg.eig", "eigenvalues", info);
     if constexpr (kComplex<T>)
-      split_parts(values, v, n, re.at<Real<T>>(b), im.at<Real<T>>(b), vre.at<Real<T>>(b), vim.at<Real<T>>(b));
+      for (int j = 0; j < n; ++j) {
+        re.at<Real<T>>(b)[j] = values[j].real();
+        im.at<Real<T>>(b)[j] = values[j].imag();
+      }
+    if (!with_vectors) return;
+    if constexpr (kComplex<T>)
+      split_parts(v, n, vre.at<Real<T>>(b), vim.at<Real<T>>(b));
     else
       split_pairs(im.at<T>(b), v, n, vre.at<T>(b), vim.at<T>(b));
   });
@@ -387,7 +426,7 @@ LapackFacts facts_of_lapack() {
   LapackFacts facts;
   void* version = nullptr;
   try {
-    version = kLapack.symbol("ilaver_");
+    version = symbol("ilaver_");
   } catch (const Error& e) {
     facts.why_not = e.what();
     return facts;

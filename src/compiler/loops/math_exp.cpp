@@ -1,7 +1,10 @@
 #include <cmath>
+#include <optional>
 
 #include "compiler/loops/math_builder.h"
 #include "compiler/loops/math_coefficients.h"
+#include "compiler/loops/ops.h"
+#include "ops/table.h"
 
 // Exponentials, logarithms and what follows from them. Reductions subtract multiples of ln 2 in two parts, of which the
 // first has so few bits that its product with the exponent is exact (Cody & Waite 1980).
@@ -11,15 +14,16 @@ namespace {
 struct Limits {
   double ln2_high, ln2_low, log10_2_high, log10_2_low;
   double exp_low, exp_high;  // beyond, exp is 0 or infinity
+  double exp_normal;         // from here on, it is twice the least normal number or more
   // Here 2^n is the product of two zeros: one that rounds to 0 takes a hundred times as long, and masked scores are -inf.
   double exp_zero;
   int mantissa;
   double min_normal;
 };
-constexpr Limits kFloat{0x1.62ep-1, 0x1.0bfbe8e7bcd5ep-15, 0x1.344p-2, 0x1.3509f79fef312p-18, -104, 89, -176.06, 23,
+constexpr Limits kFloat{0x1.62ep-1, 0x1.0bfbe8e7bcd5ep-15, 0x1.344p-2, 0x1.3509f79fef312p-18, -104, 89, -86.643, -176.06, 23,
                         0x1p-126};
 constexpr Limits kDouble{
-    0x1.62e42feep-1, 0x1.a39ef35793c76p-33, 0x1.34413508p-2, 0x1.f79fef311f12bp-34, -746, 710, -1418.2, 52, 0x1p-1022};
+    0x1.62e42feep-1, 0x1.a39ef35793c76p-33, 0x1.34413508p-2, 0x1.f79fef311f12bp-34, -746, 710, -707.703, -1418.2, 52, 0x1p-1022};
 const Limits& limits(X x) { return x.is_double() ? kDouble : kFloat; }
 
 constexpr double kLog2e = 1.4426950408889634, kLog10e = 0.43429448190325182, kLn2 = 0.69314718055994531;
@@ -95,6 +99,23 @@ X exp_by_instruction(X x) {
   return op(ScalarOp::Exp2, r * kLog2e) * from_bits(shl(bits(t), 23));
 }
 
+// Of x = select(y < least, -infinity, y): y and the condition, where e^y is a normal number otherwise.
+struct Flushed {
+  X y, condition;
+};
+std::optional<Flushed> flushed(X x) {
+  auto number = [](ir::Value v) -> const double* {
+    bool constant = !loop_kind(v.node->op) && ops::kind_of(*v.node) == ops::Kind::Full;
+    return constant ? v.node->args[0].get_if<double>() : nullptr;
+  };
+  if (scalar_op_of(x.v.node->op) != ScalarOp::Select) return std::nullopt;
+  auto condition = x.v.node->arg<ir::Value>(0), y = x.v.node->arg<ir::Value>(2);
+  if (scalar_op_of(condition.node->op) != ScalarOp::Lt || condition.node->arg<ir::Value>(0) != y) return std::nullopt;
+  const double *least = number(condition.node->arg<ir::Value>(1)), *instead = number(x.v.node->arg<ir::Value>(1));
+  if (!least || !instead || *least < limits(x).exp_normal || *instead > 0 || !std::isinf(*instead)) return std::nullopt;
+  return Flushed{{y}, {condition}};
+}
+
 bool by_instructions(X x) { return Context::current().gpu && !x.is_double(); }
 
 }  // namespace
@@ -102,6 +123,13 @@ bool by_instructions(X x) { return Context::current().gpu && !x.is_double(); }
 X exp(X x) {
   if (by_instructions(x)) return exp_by_instruction(x);
   const Limits& l = limits(x);
+  if (auto f = flushed(x)) {
+    // 2^n is a number, and so is half of it where the result is just below the largest one.
+    X y = at_most(at_least(f->y, l.exp_normal), l.exp_high), n = round(y * kLog2e);
+    X p = exp_reduced(less_ln2(y, n)), half = convert(n, bits_type(x.type()));
+    X twice = p + p, normal = twice * power_of_two(half - like(half, 1), x.type());
+    return select(f->condition, like(x, 0), normal);
+  }
   X zero = like(x, l.exp_zero), low = x < l.exp_low, near = at_most(x, l.exp_high);
   x = select(low, zero, near);
   X n = round(x * kLog2e);

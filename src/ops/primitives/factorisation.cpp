@@ -46,9 +46,9 @@ Value triangular_solve(Value a, Value b, Triangle how) {
 }
 std::array<Value, 2> qr(Value a, bool complete) { return several<2>("prim::qr", {a, complete}); }
 std::array<Value, 2> geqrf(Value a) { return several<2>("prim::geqrf", {a}); }
-std::array<Value, 2> eigh(Value a) { return several<2>("prim::eigh", {square("linalg.eigh", a)}); }
-std::array<Value, 3> svd(Value a, bool full) { return several<3>("prim::svd", {a, full}); }
-std::array<Value, 4> eig(Value a) { return several<4>("prim::eig", {square("linalg.eig", a)}); }
+std::array<Value, 2> eigh(Value a) { return several<2>("prim::eigh", {square("linalg.eigh", a), true}); }
+std::array<Value, 3> svd(Value a, bool full) { return several<3>("prim::svd", {a, full, true}); }
+std::array<Value, 4> eig(Value a) { return several<4>("prim::eig", {square("linalg.eig", a), true}); }
 
 }  // namespace prim
 }  // namespace brasa::ops

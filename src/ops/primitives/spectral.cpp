@@ -4,6 +4,13 @@
 namespace brasa::ops::factorisation {
 namespace {
 
+// Whether a factorisation is asked for vectors, its last argument; else these have no elements.
+bool wants_vectors(const Args& args) { return args.back().get<bool>(); }
+Expr if_wanted(const Args& args, Expr size) { return wants_vectors(args) ? size : Expr(0); }
+void need_vectors(const Node& n) {
+  BRASA_ASSERT(wants_vectors(n.args), n.op->name(), " has no derivative without its vectors");
+}
+
 // f_ij = s_j - s_i, with 1 on the diagonal.
 Value gaps(Value s) {
   Value d = unsqueeze(s, rank_of(s) - 1) - unsqueeze(s, rank_of(s));
@@ -16,6 +23,7 @@ Value over_gaps(Value x, Value s) {
 }
 
 std::vector<Value> eigh_vjp(const Node& n, Cotangents cts, const std::vector<bool>&) {
+  need_vectors(n);
   Value w = result_of(n), v = result_of(n, 1);
   if (!cts[1]) return {cts[0] ? mm(column_scaled(v, cts[0]), mh(v)) : Value{}};
   Value inner = over_gaps(mm(mh(v), cts[1]), w);
@@ -24,6 +32,7 @@ std::vector<Value> eigh_vjp(const Node& n, Cotangents cts, const std::vector<boo
   return {symmetrised(mm(mm(v, inner), mh(v)))};
 }
 std::vector<Value> eigh_jvp(const Node& n, Cotangents t) {
+  need_vectors(n);
   Value w = result_of(n), v = result_of(n, 1), m = mm(mm(mh(v), symmetrised(t[0])), v);
   return {real(diagonal_of(m)), mm(v, over_gaps(m, w))};
 }
@@ -33,6 +42,7 @@ struct SvdParts {
   Expr m, n, k;
   explicit SvdParts(const Node& node)
       : s(result_of(node, 1)), m(rows_of(result_of(node))), n(columns_of(result_of(node, 2))) {
+    need_vectors(node);
     k = s ? size_of(s, rank_of(s) - 1) : Expr(0);
     // With full matrices only the first k vectors have derivatives.
     u = column_block(result_of(node), Expr(0), k);
@@ -89,6 +99,7 @@ std::vector<Value> svd_jvp(const Node& node, Cotangents t) {
 // Columns of norm 1: what of a derivative changes their length is taken away.
 std::vector<Value> eig_vjp(const Node& n, Cotangents cts, const std::vector<bool>&) {
   if (!cts[0] && !cts[1] && !cts[2] && !cts[3]) return {Value{}};
+  need_vectors(n);
   Value w = complex(result_of(n, 0), result_of(n, 1)), v = complex(result_of(n, 2), result_of(n, 3)), vh = mh(v), inner;
   if (cts[2] || cts[3]) {
     Value g = complex(or_zeros(cts[2], result_of(n, 2)), or_zeros(cts[3], result_of(n, 3)));
@@ -102,6 +113,7 @@ std::vector<Value> eig_vjp(const Node& n, Cotangents cts, const std::vector<bool
   return {is_complex(operand(n.args).dtype) ? ga : real(ga)};
 }
 std::vector<Value> eig_jvp(const Node& n, Cotangents t) {
+  need_vectors(n);
   Value w = complex(result_of(n, 0), result_of(n, 1)), v = complex(result_of(n, 2), result_of(n, 3));
   Value p = solve_square(v, mm(convert(t[0], dtype_of(v)), v)), dw = diagonal_of(p), x = over_gaps(p, w);
   Value dv = mm(v, x);
@@ -112,14 +124,14 @@ std::vector<Value> eig_jvp(const Node& n, Cotangents t) {
 }  // namespace
 
 void add_spectral(Table& t) {
-  t.prim("eigh(Tensor a) -> (Tensor values, Tensor vectors)")
+  t.prim("eigh(Tensor a, bool with_vectors) -> (Tensor values, Tensor vectors)")
       .kind(Kind::Whole)
       .doc("Of the Hermitian matrix with this lower triangle; ascending.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.eigh", args);
-        return std::vector<Type>{with(a, {rows(a)}, part(a)), with(a, {rows(a), rows(a)})};
+        return std::vector<Type>{with(a, {rows(a)}, part(a)), with(a, {rows(a), if_wanted(args, rows(a))})};
       })
-      .eval(each_matrix([](const Node&, auto a, int64_t b, std::vector<Array>& out) {
+      .eval(each_matrix([](const Node& n, auto a, int64_t b, std::vector<Array>& out) {
         for (int64_t i = 0; i < a.rows; ++i) {
           a(i, i) = std::real(a(i, i));
           for (int64_t j = i + 1; j < a.rows; ++j) a(i, j) = dense::conj(a(j, i));
@@ -128,45 +140,48 @@ void add_spectral(Table& t) {
         decltype(a) vectors;
         dense::eigh(a, values, vectors);
         put(out[0], b, values);
-        put(out[1], b, vectors.a);
+        if (wants_vectors(n.args)) put(out[1], b, vectors.a);
       }))
       .batched(batched_by_repeating)
       .jvp(eigh_jvp)
       .vjp(eigh_vjp);
-  t.prim("svd(Tensor a, bool full) -> (Tensor u, Tensor s, Tensor vh)")
+  t.prim("svd(Tensor a, bool full, bool with_vectors) -> (Tensor u, Tensor s, Tensor vh)")
       .kind(Kind::Whole)
       .doc("A = U diag(S) Vᴴ, S descending.")
       .type([](const Args& args) {
         const Type& a = matrices("linalg.svd", args);
         bool full = args[1].get<bool>();
         Expr m = rows(a), n = columns(a), k = least(a);
-        return std::vector<Type>{with(a, {m, full ? m : k}), with(a, {k}, part(a)), with(a, {full ? n : k, n})};
+        return std::vector<Type>{with(a, {m, if_wanted(args, full ? m : k)}), with(a, {k}, part(a)),
+                                 with(a, {if_wanted(args, full ? n : k), n})};
       })
       .eval(each_matrix([](const Node& n, const auto& a, int64_t b, std::vector<Array>& out) {
         std::decay_t<decltype(a)> u, v;
         std::vector<double> s;
         dense::svd(a, n.arg<bool>(1), u, s, v);
-        put(out[0], b, u.a);
         put(out[1], b, s);
+        if (!wants_vectors(n.args)) return;
+        put(out[0], b, u.a);
         put(out[2], b, adjoint(v).a);
       }))
       .batched(batched_by_repeating)
       .jvp(svd_jvp)
       .vjp(svd_vjp);
-  t.prim("eig(Tensor a) -> (Tensor re, Tensor im, Tensor vectors_re, Tensor vectors_im)")
+  t.prim("eig(Tensor a, bool with_vectors) -> (Tensor re, Tensor im, Tensor vectors_re, Tensor vectors_im)")
       .kind(Kind::Whole)
       .doc("Eigenvalues and vectors of norm 1 of a general matrix, as real and imaginary parts.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.eig", args);
-        Type values = with(a, {rows(a)}, part(a)), vectors = with(a, {rows(a), rows(a)}, part(a));
+        Type values = with(a, {rows(a)}, part(a)), vectors = with(a, {rows(a), if_wanted(args, rows(a))}, part(a));
         return std::vector<Type>{values, values, vectors, vectors};
       })
-      .eval(each_matrix([](const Node&, const auto& a, int64_t b, std::vector<Array>& out) {
+      .eval(each_matrix([](const Node& n, const auto& a, int64_t b, std::vector<Array>& out) {
         std::vector<double> re, im;
         Matrix<double> vr, vi;
         dense::eig(a, re, im, vr, vi);
         put(out[0], b, re);
         put(out[1], b, im);
+        if (!wants_vectors(n.args)) return;
         put(out[2], b, vr.a);
         put(out[3], b, vi.a);
       }))

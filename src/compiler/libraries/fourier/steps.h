@@ -92,10 +92,10 @@ BRASA_INLINE void radix4(const P* x, int64_t from, P* y, int64_t to, const T* w)
 }
 
 // Of an odd radix: results k and -k are made of the same sums and differences of elements j and -j, with real factors. `roots` are
-// those of unity. `Radix` of 0: a number that is known here alone.
+// those of unity. `Radix` of 0: a number that is known here alone, and two pairs of results at a time, which read the same sums.
 template <int Radix, bool Turns, class T, class P>
 BRASA_INLINE void odd_radix(const P* x, int64_t from, P* y, int64_t to, const T* w, const T* roots, int64_t number) {
-  constexpr int kMost = Radix ? Radix / 2 : kLargestRadix / 2;
+  constexpr int kMost = Radix ? Radix / 2 : kLargestRadix / 2, kPairs = Radix ? 1 : 2;
   const int64_t radix = Radix ? Radix : number, half = radix / 2;
   P sums[kMost], differences[kMost], all = x[0];
   for (int64_t j = 1; j <= half; ++j) {
@@ -103,18 +103,26 @@ BRASA_INLINE void odd_radix(const P* x, int64_t from, P* y, int64_t to, const T*
     add(all, sums[j - 1]);
   }
   y[0] = all;
-  for (int64_t k = 1; k <= half; ++k) {
-    P even = x[0], odd, minus, plus;
-    for (int64_t j = 1, at = k; j <= half; ++j, at = at + k < radix ? at + k : at + k - radix) {
-      add_scaled(even, sums[j - 1], roots[2 * at]);
-      if (j == 1)
-        scale(odd, differences[0], -roots[2 * at + 1]);
-      else
-        add_scaled(odd, differences[j - 1], -roots[2 * at + 1]);
+  for (int64_t first = 1; first <= half; first += kPairs) {
+    P even[kPairs], odd[kPairs];
+    int64_t at[kPairs], k[kPairs];
+    for (int i = 0; i < kPairs; ++i) {
+      at[i] = k[i] = std::min(first + i, half);
+      even[i] = x[0];
+      odd[i] = P{};
     }
-    turned(even, odd, minus, plus);
-    put<Turns>(y[k * to], minus, w + 2 * (k - 1));
-    put<Turns>(y[(radix - k) * to], plus, w + 2 * (radix - k - 1));
+    for (int64_t j = 1; j <= half; ++j)
+      for (int i = 0; i < kPairs; ++i) {
+        add_scaled(even[i], sums[j - 1], roots[2 * at[i]]);
+        add_scaled(odd[i], differences[j - 1], -roots[2 * at[i] + 1]);
+        at[i] = at[i] + k[i] < radix ? at[i] + k[i] : at[i] + k[i] - radix;
+      }
+    for (int i = 0; i < kPairs; ++i) {
+      P minus, plus;
+      turned(even[i], odd[i], minus, plus);
+      put<Turns>(y[k[i] * to], minus, w + 2 * (k[i] - 1));
+      put<Turns>(y[(radix - k[i]) * to], plus, w + 2 * (radix - k[i] - 1));
+    }
   }
 }
 
