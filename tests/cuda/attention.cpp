@@ -212,6 +212,73 @@ TEST(Attention, EagerCalls) {
   }
 }
 
+// One query, with a mask of a batch that leaves out some keys, none, or all; a row of keys and values beside the others.
+void check_row(DType dtype, int64_t keys, int64_t features, bool cached, int64_t start = 0) {
+  Device gpu(kCUDA);
+  Case c{dtype, 1, keys, features, false, start};
+  std::string what = str(text(c), cached ? " cached" : "");
+  Both query = heads(1, c), key = heads(keys, c), value = heads(keys, c), key_row = heads(1, c),
+       value_row = heads(1, c);
+  Tensor mask = rand({kBatches, 1, keys}) < 0.7;
+  mask.select(0, 1).fill_(keys == 5);
+  int64_t at = keys / 2;
+  if (cached) {
+    key.here.select(2, at).copy_(key_row.here.select(2, 0));
+    value.here.select(2, at).copy_(value_row.here.select(2, 0));
+  }
+  Tensor seen = mask.view({kBatches, 1, 1, keys}), there = mask.to(gpu), number = full({1}, at, kInt64).to(gpu);
+  double scale = 1 / std::sqrt(static_cast<double>(features));
+  Tensor want = scaled_dot_product_attention(query.here, key.here, value.here, seen);
+  Tensor out = empty({kBatches, 1, kHeads, features}, TensorOptions(gpu).dtype(dtype));
+  runtime::cuda::Heads mask_rows{there.data_ptr(), keys, 0, 1};
+  runtime::cuda::AttentionOfRow a{
+      {dtype, features, false}, kBatches,           kHeads,          keys,      scale,
+      of(query.there),          of(key.there),      of(value.there), mask_rows, number.data_ptr(),
+      of(key_row.there),        of(value_row.there)};
+  a.kind.cached = cached;
+  a.kind.early = cached;
+  run_attention_of_row(a, of(out.transpose(1, 2)), runtime::device_of(gpu), runtime::kDefaultStream);
+  expect_close(out.cpu().transpose(1, 2), want, what);
+}
+
+TEST(Attention, OfRows) {
+  for (bool cached : {false, true}) {
+    for (int64_t keys : {1, 5, 70, 700}) check_row(kBFloat16, keys, 64, cached);
+    for (int64_t features : {8, 40, 128}) check_row(kFloat16, 33, features, cached);
+    check_row(kBFloat16, 33, 40, cached, 3);
+  }
+}
+
+// A token's attention to caches, into which its own row goes: one launch, of a mask in memory, by which the caches are read where they are.
+TEST(Attention, OfATokenIsOneCall) {
+  constexpr int64_t kLength = 50, kFeatures = 16;
+  auto f = [](const Tensor& q, const Tensor& keys, const Tensor& values, const Tensor& row, const Tensor& at,
+              const Tensor& seen) {
+    Tensor k = keys.select(0, 1).index_copy(2, at, row), v = values.index_copy(2, at, row);
+    return scaled_dot_product_attention(q, k, v, seen);
+  };
+  auto plain = [](const Tensor& q, const Tensor& keys, const Tensor& seen) {
+    return scaled_dot_product_attention(q, keys, keys, seen);
+  };
+  Tensor q = randn({1, kHeads, 1, kFeatures}).to(kBFloat16),
+         keys = randn({2, 1, kHeads, kLength, kFeatures}).to(kBFloat16),
+         values = randn({1, kHeads, kLength, kFeatures}).to(kBFloat16),
+         row = randn({1, kHeads, 1, kFeatures}).to(kBFloat16), at = full({1}, 7, kInt64),
+         seen = arange(kLength, kInt64) <= 7;
+  auto here = [](const Tensor& t) { return t.to(kFloat64); };
+  auto there = [](const Tensor& t) { return t.to(kCUDA); };
+  NoGradGuard no_grad;
+  int before = launches();
+  Tensor got = compile(plain)(there(q), there(values), there(seen));
+  EXPECT_EQ(launches() - before, 1);
+  expect_close(got, plain(here(q), here(values), seen), "masked");
+  before = launches();
+  got = compile(f)(there(q), there(keys), there(values), there(row), there(at), there(seen));
+  EXPECT_EQ(launches() - before, 1);
+  Tensor want = f(here(q), here(keys), here(values), here(row), at, seen);
+  expect_close(got, want, "a token");
+}
+
 // Masks, dropout, wide floats and wide heads are computed as everywhere.
 TEST(Attention, OtherCallsAreComposed) {
   auto launched = [](auto f) {
@@ -242,6 +309,15 @@ TEST(Attention, Assembles) {
             test::assembles(runtime::cuda::attention_kernel(pass, {kBFloat16, features, true, features != 40}).text,
                             str("-arch=", target)))
             << static_cast<int>(pass) << " " << features << " " << target;
+  for (int64_t features : {8, 40, 64, 128})
+    for (bool early : {false, true}) {
+      runtime::cuda::AttentionKind kind{kBFloat16, features, false, features != 40};
+      kind.early = kind.cached = early;
+      for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::OfRow})
+        EXPECT_TRUE(
+            test::assembles(runtime::cuda::attention_kernel(pass, kind).text, early ? "-arch=sm_90a" : "-arch=sm_80"))
+            << static_cast<int>(pass) << " " << features;
+    }
   for (AttentionPass pass : {AttentionPass::ByQuery, AttentionPass::ByKey})
     EXPECT_TRUE(
         test::assembles(runtime::cuda::attention_kernel(pass, {kBFloat16, 64, true, true, true}).text, "-arch=sm_90a"))
