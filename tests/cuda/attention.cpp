@@ -6,7 +6,10 @@
 #include <cmath>
 
 #include "../ptxas.h"
+#include "compiler/compile.h"
 #include "fake.h"
+#include "ir/text.h"
+#include "ops/table.h"
 #include "runtime/cuda/attention.h"
 #include "support/str.h"
 
@@ -249,34 +252,69 @@ TEST(Attention, OfRows) {
   }
 }
 
-// A token's attention to caches, into which its own row goes: one launch, of a mask in memory, by which the caches are read where they are.
+// A token's attention to caches, into which its own row goes, with a mask: one launch, which reads the caches where they are.
 TEST(Attention, OfATokenIsOneCall) {
-  constexpr int64_t kLength = 50, kFeatures = 16;
-  auto f = [](const Tensor& q, const Tensor& keys, const Tensor& values, const Tensor& row, const Tensor& at,
-              const Tensor& seen) {
-    Tensor k = keys.select(0, 1).index_copy(2, at, row), v = values.index_copy(2, at, row);
-    return scaled_dot_product_attention(q, k, v, seen);
+  constexpr const char* kGraph = R"(graph primitives "" {
+  %0 = input: bf16[1, 3, 1, 16] ""
+  %1 = input: bf16[2, 1, 3, 50, 16] ""
+  %2 = input: bf16[1, 3, 50, 16] ""
+  %3 = input: i64[1] ""
+  %4 = input: bf16[2, 1, 1, 3, 16] ""
+  %5 = input: bool[50] ""
+  %6 = prim::slice(%1, start=[1, 0, 0, 0, 0], size=[1, 1, 3, 50, 16], step=[1, 1, 1, 1, 1]): bf16[1, 1, 3, 50, 16]
+  %7 = prim::reshape(%6, size=[1, 3, 50, 16]): bf16[1, 3, 50, 16]
+  %8 = prim::slice(%4, start=[0, 0, 0, 0, 0], size=[1, 1, 1, 3, 16], step=[1, 1, 1, 1, 1]): bf16[1, 1, 1, 3, 16]
+  %9 = prim::reshape(%8, size=[1, 1, 3, 16]): bf16[1, 1, 3, 16]
+  %10 = prim::slice(%4, start=[1, 0, 0, 0, 0], size=[1, 1, 1, 3, 16], step=[1, 1, 1, 1, 1]): bf16[1, 1, 1, 3, 16]
+  %11 = prim::reshape(%10, size=[1, 1, 3, 16]): bf16[1, 1, 3, 16]
+  %12 = prim::scatter(%7, [%3], %9, dims=[2], combine=""): bf16[1, 3, 50, 16]
+  %13 = prim::scatter(%2, [%3], %11, dims=[2], combine=""): bf16[1, 3, 50, 16]
+  %14 = prim::broadcast(%5, size=[1, 3, 1, 50], dims=[3]): bool[1, 3, 1, 50]
+  %15 = prim::masked_attention(%0, %12, %13, %14, scale=0.25, at=none, key_row=none, value_row=none): bf16[1, 1, 3, 16]
+  return %15
+}
+)";
+  auto numbers = [](std::vector<int64_t> shape) { return randn(shape).to(kBFloat16); };
+  Tensor keys = numbers({2, 1, kHeads, 50, 16}), row = numbers({2, 1, 1, kHeads, 16}), at = full({1}, 7, kInt64);
+  std::vector<Tensor> here = {numbers({1, kHeads, 1, 16}), keys, numbers({1, kHeads, 50, 16}), at, row,
+                              arange(50, kInt64) <= 9},
+                      there;
+  std::vector<compiler::Operand> operands;
+  auto operand = [](const Tensor& t) {
+    return compiler::Operand{t.data_ptr(), t.scalar_type(), t.sizes(), t.strides()};
   };
-  auto plain = [](const Tensor& q, const Tensor& keys, const Tensor& seen) {
-    return scaled_dot_product_attention(q, keys, keys, seen);
+  for (const Tensor& t : here) operands.push_back(operand(there.emplace_back(t.to(kCUDA))));
+  Tensor out = empty({1, 1, kHeads, 16}, TensorOptions(kCUDA).dtype(kBFloat16));
+  auto graph = ir::parse(kGraph, [](std::string_view name) { return ops::find(name); });
+  ir::Facts facts;
+  compiler::CompilerOptions options;
+  options.device = &runtime::device_of(Device(kCUDA));
+  auto run = compiler::compile(*graph, facts, options);
+  int before = launches(), all = test::fake_driver().calls("cuLaunchKernel");
+  run->run(nullptr, operands, std::vector{operand(out)});
+  EXPECT_EQ(launches() - before, 1);
+  EXPECT_EQ(test::fake_driver().calls("cuLaunchKernel") - all, 1);
+  auto written = [&](const Tensor& cache, int64_t i) {
+    return cache.to(kFloat64).index_copy(2, at, row.select(0, i).transpose(1, 2).to(kFloat64));
   };
-  Tensor q = randn({1, kHeads, 1, kFeatures}).to(kBFloat16),
-         keys = randn({2, 1, kHeads, kLength, kFeatures}).to(kBFloat16),
-         values = randn({1, kHeads, kLength, kFeatures}).to(kBFloat16),
-         row = randn({1, kHeads, 1, kFeatures}).to(kBFloat16), at = full({1}, 7, kInt64),
-         seen = arange(kLength, kInt64) <= 7;
-  auto here = [](const Tensor& t) { return t.to(kFloat64); };
-  auto there = [](const Tensor& t) { return t.to(kCUDA); };
-  NoGradGuard no_grad;
-  int before = launches();
-  Tensor got = compile(plain)(there(q), there(values), there(seen));
-  EXPECT_EQ(launches() - before, 1);
-  expect_close(got, plain(here(q), here(values), seen), "masked");
-  before = launches();
-  got = compile(f)(there(q), there(keys), there(values), there(row), there(at), there(seen));
-  EXPECT_EQ(launches() - before, 1);
-  Tensor want = f(here(q), here(keys), here(values), here(row), at, seen);
-  expect_close(got, want, "a token");
+  Tensor want =
+      scaled_dot_product_attention(here[0].to(kFloat64), written(keys.select(0, 1), 0), written(here[2], 1), here[5]);
+  expect_close(out.cpu().transpose(1, 2), want, "a token");
+}
+
+// Of operators: with a mask of bools, of one query.
+TEST(Attention, OfOneQueryIsOneCall) {
+  Tensor q = randn({1, kHeads, 1, 16}).to(kBFloat16).to(kCUDA), k = randn({1, kHeads, 50, 16}).to(kBFloat16).to(kCUDA);
+  auto launched = [&](const Tensor& query, const Tensor& mask) {
+    int before = launches();
+    compile([=] { return scaled_dot_product_attention(query, k, k, mask); })();
+    return launches() - before;
+  };
+  Tensor seen = ones({50}, kBool).to(kCUDA);
+  EXPECT_EQ(launched(q, seen), 1);
+  EXPECT_EQ(launched(q, seen.view({1, 1, 1, 50})), 1);
+  EXPECT_EQ(launched(q, seen.to(kBFloat16)), 0);
+  EXPECT_EQ(launched(q.expand({1, kHeads, 2, 16}), seen), 0);
 }
 
 // Masks, dropout, wide floats and wide heads are computed as everywhere.

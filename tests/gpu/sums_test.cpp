@@ -51,7 +51,7 @@ TEST_P(Sums, OfExponentialsInParts) {
   x.select(0, 3).select(0, 77).fill_(INFINITY);
   x.select(0, 4).select(0, kLength - 1).fill_(NAN);
   auto shares = [](const Tensor& t) {
-    return std::vector<Tensor>{t.log_softmax(1).slice(1, 0, kLength, 1000), t.logsumexp(1)};
+    return std::vector<Tensor>{t.log_softmax(1).slice(1, 0, std::nullopt, 1000), t.logsumexp(1)};
   };
   for (DType dtype : {kFloat32, kFloat64}) {
     std::vector<Tensor> want = shares(x.to(dtype)), got = compile(shares)(x.to(dtype).to(device_));

@@ -344,8 +344,17 @@ class AttentionOfRowCall final : public DeviceCall {
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
     auto heads = [&](size_t i) { return operands_[i].heads(tensors, symbols); };
-    runtime::cuda::AttentionOfRow a{kind_,    batches_(symbols), heads_(symbols), keys_(symbols), scale_, heads(0),
-                                    heads(1), heads(2),          heads(3),        nullptr,        {},     {}};
+    runtime::cuda::AttentionOfRow a{};
+    a.kind = kind_;
+    a.batches = batches_(symbols);
+    a.heads = heads_(symbols);
+    a.keys = keys_(symbols);
+    a.scale = scale_;
+    a.query = heads(0);
+    a.key = heads(1);
+    a.value = heads(2);
+    a.mask = heads(3);
+    a.mask.row = 1;  // its last dimension is the keys'
     if (kind_.cached) {
       a.at = at_.heads(tensors, symbols).data;
       a.key_row = heads(4);
