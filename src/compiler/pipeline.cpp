@@ -10,6 +10,7 @@
 #include "compiler/kernels/tuner.h"
 #include "compiler/loops/layout.h"
 #include "compiler/lowering/emulate.h"
+#include "compiler/passes/attention_caches.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/report.h"
 #include "compiler/run/graph_cache.h"
@@ -36,6 +37,7 @@ constexpr GraphPass kAlgebra[] = {
 constexpr GraphPass kForms[] = {
     {"whole_accesses", true, ask_for_whole_accesses},
     {"short_rows", true, ask_for_short_rows},
+    {"attention_caches", true, read_attention_caches},
     {"specialise", false, specialise},
     {"unread_results", true, drop_unread_results},
     {"inline_bodies", false, inline_bodies},
@@ -51,6 +53,7 @@ constexpr GraphPass kForms[] = {
     {"compared", false, keep_compared},
     {"shared_sums", true, share_sums},
     {"squared_differences", true, expand_squared_differences},
+    {"split_softmax", true, split_softmax},
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},
     {"copy_inputs", false, copy_inputs},

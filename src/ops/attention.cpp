@@ -148,6 +148,8 @@ Value attention(Value q, Value k, Value v, Value mask, double dropout, bool caus
   BRASA_CHECK(dropout == 0 || key, "scaled_dot_product_attention: dropout needs a generator");
   if (!mask && dropout == 0)
     if (auto whole = attention_of_target(a.query, a.key, a.value, causal, scale)) return (*whole)[0];
+  if (mask && dropout == 0)
+    if (auto whole = masked_attention_of_target(a.query, a.key, a.value, mask, scale)) return *whole;
   return attend(a, gqa)[0];
 }
 

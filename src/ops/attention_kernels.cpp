@@ -160,6 +160,20 @@ std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value ou
   return {dq, dk, dv};
 }
 
+// --- masked attention that a target computes whole; `at` names a row of keys and values in whose place others stand ---
+
+Value with_row(Value x, Value at, Value row) {
+  Value place = prim::reshape(at, {1}), update = prim::transpose(row, {2, 0, 1, 3});
+  return prim::scatter(x, {place}, update, {2}, "");
+}
+Value masked(Value q, Value k, Value v, Value mask, double scale, Value at, Value key_row, Value value_row) {
+  if (at) {
+    k = with_row(k, at, key_row);
+    v = with_row(v, at, value_row);
+  }
+  return heads_inside(composed(operands(q, k, v, 0, false, mask, scale), q, v)[0]);
+}
+
 Type heads_type(const Type& t) { return {t.dtype, {t.shape[0], t.shape[2], t.shape[1], t.shape[3]}, false}; }
 std::vector<Type> whole_type(const Args& args) {
   const Type& q = ir::type_of(args[0].get<Value>());
@@ -174,6 +188,13 @@ std::vector<Type> whole_backward_type(const Args& args) {
     out.push_back(heads_type(t));
   }
   return out;
+}
+
+std::vector<Type> masked_type(const Args& args) {
+  const Type &q = ir::type_of(args[0].get<Value>()), &mask = ir::type_of(args[3].get<Value>());
+  BRASA_CHECK(q.rank() == 4 && mask.rank() == 4 && mask.dtype == DType::Bool,
+              "prim::masked_attention: expected heads of 4 dimensions and a mask of bools, got ", q, " and ", mask);
+  return {heads_type(q)};
 }
 
 std::vector<Value> flash_vjp(const Saved& s) {
@@ -258,6 +279,20 @@ std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value 
   return std::array{shape_of(heads) == shape_of(q) ? heads : prim::reshape(heads, shape_of(q)), out[1]};
 }
 
+std::optional<Value> masked_attention_of_target(Value q, Value k, Value v, Value mask, std::optional<double> scale) {
+  static const Row& row = at("prim::masked_attention");
+  if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4 || rank_of(mask) > 4) return std::nullopt;
+  auto features = size_of(q, 3).maybe_constant();
+  while (rank_of(mask) < 4) mask = unsqueeze(mask, 0);
+  if (dtype_of(mask) != DType::Bool || !features || *features == 0) return std::nullopt;
+  Args args = {q, k, v, mask, scale.value_or(1 / std::sqrt(static_cast<double>(*features))), Arg(), Arg(), Arg()};
+  if (!TargetScope::takes(row, args)) return std::nullopt;
+  for (int64_t d = 0; d < 2; ++d)
+    if (!same_size(size_of(q, d), size_of(k, d)) || !same_size(size_of(q, d), size_of(v, d))) return std::nullopt;
+  args[3] = broadcast_to(mask, {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)});
+  return heads_inside(Builder::current().call(row, std::move(args))[0]);
+}
+
 void add_attention_kernels(Table& t) {
   const TensorSample q = floats(2, 2, 3, 4), k = floats(2, 2, 5, 4);
   t.prim(
@@ -276,6 +311,14 @@ void add_attention_kernels(Table& t) {
       .type(whole_backward_type)
       .composed(whole_backward)
       .samples({{q, q, k, k, q, floats(2, 2, 3).in(2, 3), false, 0.5}});
+  t.prim(
+       "masked_attention(Tensor query, Tensor key, Tensor value, Tensor mask, float scale, Tensor? at=None, Tensor? key_row=None, Tensor? value_row=None) -> Tensor")
+      .doc(
+          "softmax(query · keyᵀ · scale) · value over what the mask is true for, as [N, length, heads, features]; with key_row and value_row in the place of row `at` of keys and values.")
+      .kind(Kind::Whole)
+      .type(masked_type)
+      .composed(masked)
+      .samples({{q, k, k, bools(2, 2, 3, 5), 0.5, ir::None{}, ir::None{}, ir::None{}}});
   t.op("aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
       .doc("softmax(query · keyᵀ · scale + mask) · value, and the logarithm of each row's sum of exponentials.")
       .composed(flash)

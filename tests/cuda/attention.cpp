@@ -6,7 +6,10 @@
 #include <cmath>
 
 #include "../ptxas.h"
+#include "compiler/compile.h"
 #include "fake.h"
+#include "ir/text.h"
+#include "ops/table.h"
 #include "runtime/cuda/attention.h"
 #include "support/str.h"
 
@@ -212,6 +215,108 @@ TEST(Attention, EagerCalls) {
   }
 }
 
+// One query, with a mask of a batch that leaves out some keys, none, or all; a row of keys and values beside the others.
+void check_row(DType dtype, int64_t keys, int64_t features, bool cached, int64_t start = 0) {
+  Device gpu(kCUDA);
+  Case c{dtype, 1, keys, features, false, start};
+  std::string what = str(text(c), cached ? " cached" : "");
+  Both query = heads(1, c), key = heads(keys, c), value = heads(keys, c), key_row = heads(1, c),
+       value_row = heads(1, c);
+  Tensor mask = rand({kBatches, 1, keys}) < 0.7;
+  mask.select(0, 1).fill_(keys == 5);
+  int64_t at = keys / 2;
+  if (cached) {
+    key.here.select(2, at).copy_(key_row.here.select(2, 0));
+    value.here.select(2, at).copy_(value_row.here.select(2, 0));
+  }
+  Tensor seen = mask.view({kBatches, 1, 1, keys}), there = mask.to(gpu), number = full({1}, at, kInt64).to(gpu);
+  double scale = 1 / std::sqrt(static_cast<double>(features));
+  Tensor want = scaled_dot_product_attention(query.here, key.here, value.here, seen);
+  Tensor out = empty({kBatches, 1, kHeads, features}, TensorOptions(gpu).dtype(dtype));
+  runtime::cuda::Heads mask_rows{there.data_ptr(), keys, 0, 1};
+  runtime::cuda::AttentionOfRow a{
+      {dtype, features, false}, kBatches,           kHeads,          keys,      scale,
+      of(query.there),          of(key.there),      of(value.there), mask_rows, number.data_ptr(),
+      of(key_row.there),        of(value_row.there)};
+  a.kind.cached = cached;
+  a.kind.early = cached;
+  run_attention_of_row(a, of(out.transpose(1, 2)), runtime::device_of(gpu), runtime::kDefaultStream);
+  expect_close(out.cpu().transpose(1, 2), want, what);
+}
+
+TEST(Attention, OfRows) {
+  for (bool cached : {false, true}) {
+    for (int64_t keys : {1, 5, 70, 700}) check_row(kBFloat16, keys, 64, cached);
+    for (int64_t features : {8, 40, 128}) check_row(kFloat16, 33, features, cached);
+    check_row(kBFloat16, 33, 40, cached, 3);
+  }
+}
+
+// A token's attention to caches, into which its own row goes, with a mask: one launch, which reads the caches where they are.
+TEST(Attention, OfATokenIsOneCall) {
+  constexpr const char* kGraph = R"(graph primitives "" {
+  %0 = input: bf16[1, 3, 1, 16] ""
+  %1 = input: bf16[2, 1, 3, 50, 16] ""
+  %2 = input: bf16[1, 3, 50, 16] ""
+  %3 = input: i64[1] ""
+  %4 = input: bf16[2, 1, 1, 3, 16] ""
+  %5 = input: bool[50] ""
+  %6 = prim::slice(%1, start=[1, 0, 0, 0, 0], size=[1, 1, 3, 50, 16], step=[1, 1, 1, 1, 1]): bf16[1, 1, 3, 50, 16]
+  %7 = prim::reshape(%6, size=[1, 3, 50, 16]): bf16[1, 3, 50, 16]
+  %8 = prim::slice(%4, start=[0, 0, 0, 0, 0], size=[1, 1, 1, 3, 16], step=[1, 1, 1, 1, 1]): bf16[1, 1, 1, 3, 16]
+  %9 = prim::reshape(%8, size=[1, 1, 3, 16]): bf16[1, 1, 3, 16]
+  %10 = prim::slice(%4, start=[1, 0, 0, 0, 0], size=[1, 1, 1, 3, 16], step=[1, 1, 1, 1, 1]): bf16[1, 1, 1, 3, 16]
+  %11 = prim::reshape(%10, size=[1, 1, 3, 16]): bf16[1, 1, 3, 16]
+  %12 = prim::scatter(%7, [%3], %9, dims=[2], combine=""): bf16[1, 3, 50, 16]
+  %13 = prim::scatter(%2, [%3], %11, dims=[2], combine=""): bf16[1, 3, 50, 16]
+  %14 = prim::broadcast(%5, size=[1, 3, 1, 50], dims=[3]): bool[1, 3, 1, 50]
+  %15 = prim::masked_attention(%0, %12, %13, %14, scale=0.25, at=none, key_row=none, value_row=none): bf16[1, 1, 3, 16]
+  return %15
+}
+)";
+  auto numbers = [](std::vector<int64_t> shape) { return randn(shape).to(kBFloat16); };
+  Tensor keys = numbers({2, 1, kHeads, 50, 16}), row = numbers({2, 1, 1, kHeads, 16}), at = full({1}, 7, kInt64);
+  std::vector<Tensor> here = {numbers({1, kHeads, 1, 16}), keys, numbers({1, kHeads, 50, 16}), at, row,
+                              arange(50, kInt64) <= 9},
+                      there;
+  std::vector<compiler::Operand> operands;
+  auto operand = [](const Tensor& t) {
+    return compiler::Operand{t.data_ptr(), t.scalar_type(), t.sizes(), t.strides()};
+  };
+  for (const Tensor& t : here) operands.push_back(operand(there.emplace_back(t.to(kCUDA))));
+  Tensor out = empty({1, 1, kHeads, 16}, TensorOptions(kCUDA).dtype(kBFloat16));
+  auto graph = ir::parse(kGraph, [](std::string_view name) { return ops::find(name); });
+  ir::Facts facts;
+  compiler::CompilerOptions options;
+  options.device = &runtime::device_of(Device(kCUDA));
+  auto run = compiler::compile(*graph, facts, options);
+  int before = launches(), all = test::fake_driver().calls("cuLaunchKernel");
+  run->run(nullptr, operands, std::vector{operand(out)});
+  EXPECT_EQ(launches() - before, 1);
+  EXPECT_EQ(test::fake_driver().calls("cuLaunchKernel") - all, 1);
+  auto written = [&](const Tensor& cache, int64_t i) {
+    return cache.to(kFloat64).index_copy(2, at, row.select(0, i).transpose(1, 2).to(kFloat64));
+  };
+  Tensor want =
+      scaled_dot_product_attention(here[0].to(kFloat64), written(keys.select(0, 1), 0), written(here[2], 1), here[5]);
+  expect_close(out.cpu().transpose(1, 2), want, "a token");
+}
+
+// Of operators: with a mask of bools, of one query.
+TEST(Attention, OfOneQueryIsOneCall) {
+  Tensor q = randn({1, kHeads, 1, 16}).to(kBFloat16).to(kCUDA), k = randn({1, kHeads, 50, 16}).to(kBFloat16).to(kCUDA);
+  auto launched = [&](const Tensor& query, const Tensor& mask) {
+    int before = launches();
+    compile([=] { return scaled_dot_product_attention(query, k, k, mask); })();
+    return launches() - before;
+  };
+  Tensor seen = ones({50}, kBool).to(kCUDA);
+  EXPECT_EQ(launched(q, seen), 1);
+  EXPECT_EQ(launched(q, seen.view({1, 1, 1, 50})), 1);
+  EXPECT_EQ(launched(q, seen.to(kBFloat16)), 0);
+  EXPECT_EQ(launched(q.expand({1, kHeads, 2, 16}), seen), 0);
+}
+
 // Masks, dropout, wide floats and wide heads are computed as everywhere.
 TEST(Attention, OtherCallsAreComposed) {
   auto launched = [](auto f) {
@@ -242,6 +347,15 @@ TEST(Attention, Assembles) {
             test::assembles(runtime::cuda::attention_kernel(pass, {kBFloat16, features, true, features != 40}).text,
                             str("-arch=", target)))
             << static_cast<int>(pass) << " " << features << " " << target;
+  for (int64_t features : {8, 40, 64, 128})
+    for (bool early : {false, true}) {
+      runtime::cuda::AttentionKind kind{kBFloat16, features, false, features != 40};
+      kind.early = kind.cached = early;
+      for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::OfRow})
+        EXPECT_TRUE(
+            test::assembles(runtime::cuda::attention_kernel(pass, kind).text, early ? "-arch=sm_90a" : "-arch=sm_80"))
+            << static_cast<int>(pass) << " " << features;
+    }
   for (AttentionPass pass : {AttentionPass::ByQuery, AttentionPass::ByKey})
     EXPECT_TRUE(
         test::assembles(runtime::cuda::attention_kernel(pass, {kBFloat16, 64, true, true, true}).text, "-arch=sm_90a"))

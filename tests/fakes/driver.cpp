@@ -302,7 +302,7 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
     }
   size_t entry = m->ptx.find(std::string(".entry ") + name + "(");
   if (entry == std::string::npos) return kNotFound;
-  bool runs = m->ptx.find("mma.sync") != std::string::npos;
+  bool runs = std::string_view(name).starts_with("attention");
   auto* f = new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr};
   for (size_t end = m->ptx.find(')', entry); (entry = m->ptx.find(".param", entry)) < end; ++entry) ++f->parameters;
   m->functions.push_back(f);

@@ -195,6 +195,15 @@ template <class T>
 void load(Machine& m, const Instruction& i, uint32_t lanes) {
   each(lanes, [&](int l) { m.set(i.operands[0], l, uint64_t{*reinterpret_cast<const T*>(m.get(i.operands[1], l))}); });
 }
+template <int count>
+void load_parts(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) {
+    uint64_t from = m.get(i.operands[1], l);
+    if (from % (4 * count)) fail("a load from an address that is not aligned");
+    for (int k = 0; k < count; ++k)
+      (*m.registers)[i.operands[0].list[k]][l] = reinterpret_cast<const uint32_t*>(from)[k];
+  });
+}
 template <class T>
 void store(Machine& m, const Instruction& i, uint32_t lanes) {
   each(lanes, [&](int l) {
@@ -234,6 +243,8 @@ const std::map<std::string, Does, std::less<>>& instructions() {
   auto word = [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); };
   static const std::map<std::string, Does, std::less<>> all = {
       {"bar.sync", [](M, I, L) {}},
+      {"griddepcontrol.launch_dependents", [](M, I, L) {}},
+      {"griddepcontrol.wait", [](M, I, L) {}},
       {"bar.warp.sync", [](M, I i, L lanes) { whole_warp(i, lanes); }},
       {"cp.async.commit_group", [](M, I, L) {}},
       {"cp.async.wait_group", [](M, I, L) {}},
@@ -242,10 +253,21 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"ld.param.u64", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return v; }); }},
       {"ld.global.f32", load<uint32_t>},
       {"ld.global.b16", load<uint16_t>},
+      {"ld.global.b64", load<uint64_t>},
+      {"ld.global.u8", load<uint8_t>},
+      {"ld.global.v4.b32", load_parts<4>},
       {"st.global.f32", store<uint32_t>},
       {"st.global.b32", store<uint32_t>},
       {"st.global.v4.b32", store_parts<4>},
       {"st.global.b16", store<uint16_t>},
+      {"ld.shared.f32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           uint32_t word = 0;
+           std::memcpy(&word, m.shared_at(m.get(i.operands[1], l), sizeof word), sizeof word);
+           m.set(i.operands[0], l, uint64_t{word});
+         });
+       }},
       {"ld.shared.v2.f32", load_shared<2>},
       {"ld.shared.v4.b32", load_shared<4>},
       {"st.shared.f32", store_shared<1>},
@@ -324,6 +346,10 @@ const std::map<std::string, Does, std::less<>>& instructions() {
        }},
       {"selp.b32", choose},
       {"selp.f32", choose},
+      {"selp.b64",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) { m.set(i.operands[0], l, m.get(i.operands[m.get(i.operands[3], l) ? 1 : 2], l)); });
+       }},
       {"setp.lt.u32", [](M m, I i, L l) { compare(m, i, l, std::less<uint32_t>()); }},
       {"setp.le.u32", [](M m, I i, L l) { compare(m, i, l, std::less_equal<uint32_t>()); }},
       {"setp.ge.u32", [](M m, I i, L l) { compare(m, i, l, std::greater_equal<uint32_t>()); }},

@@ -42,6 +42,24 @@ TEST_P(Sums, OfChannelsAndRows) {
   }
 }
 
+// Of rows too long for registers, parts have largest elements and sums of exponentials of their own: some parts or all of a row may be -inf.
+TEST_P(Sums, OfExponentialsInParts) {
+  constexpr int64_t kLength = 33024;
+  Tensor x = randn({6, kLength}) * 3;
+  x.select(0, 1).slice(0, 0, 20000).fill_(-INFINITY);
+  x.select(0, 2).fill_(-INFINITY);
+  x.select(0, 3).select(0, 77).fill_(INFINITY);
+  x.select(0, 4).select(0, kLength - 1).fill_(NAN);
+  auto shares = [](const Tensor& t) {
+    return std::vector<Tensor>{t.log_softmax(1).slice(1, 0, std::nullopt, 1000), t.logsumexp(1)};
+  };
+  for (DType dtype : {kFloat32, kFloat64}) {
+    std::vector<Tensor> want = shares(x.to(dtype)), got = compile(shares)(x.to(dtype).to(device_));
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_TRUE(allclose(got[i].cpu(), want[i], 1e-5, 1e-5, /*equal_nan=*/true)) << name(dtype) << " " << i;
+  }
+}
+
 // Copies between orders of dimensions go through memory that a block shares: of any sizes, and of sizes that the code does not know.
 TEST_P(Sums, OfTransposedCopies) {
   for (std::vector<int64_t> shape :

@@ -10,6 +10,7 @@ namespace {
 constexpr const Implementation* kTable[] = {
     &kAttention,
     &kAttentionBackward,
+    &kMaskedAttention,
     &kPackedGradients,
     &kConvolution,
     &kConvolutionByInput,

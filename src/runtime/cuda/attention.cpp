@@ -10,7 +10,8 @@
 namespace brasa::runtime::cuda {
 namespace {
 
-constexpr int64_t kMostFeatures = 128;
+constexpr int64_t kMostFeatures = 128, kElement = 2;
+constexpr double kLog2E = 1.4426950408889634;
 
 // A kernel on one device.
 struct Ready {
@@ -19,7 +20,8 @@ struct Ready {
   int threads, rows, shared_bytes;
 };
 
-const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device) {
+const Ready& ready(AttentionPass pass, AttentionKind kind, Device& device) {
+  kind.early = kind.early && device.properties().limits.major >= 9;
   using Key = std::tuple<const Device*, AttentionPass, AttentionKind>;
   static std::mutex mutex;
   static auto& all = *new std::map<Key, Ready>;  // for ever, as devices are
@@ -28,7 +30,8 @@ const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device
   if (!fresh) return it->second;
   try {
     AttentionKernel kernel = attention_kernel(pass, kind);
-    KernelImage image{"nvptx+sm_80", {{kernel.name}}, {kernel.text.begin(), kernel.text.end()}};
+    KernelImage image{
+        kind.early ? "nvptx+sm_90" : "nvptx+sm_80", {{kernel.name}}, {kernel.text.begin(), kernel.text.end()}};
     it->second.module = device.load(image);
     it->second.function = it->second.module->kernel(kernel.name);
     it->second.threads = kernel.threads;
@@ -43,7 +46,6 @@ const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device
 
 bool is_aligned(const Heads& h, int64_t features) {
   constexpr int64_t kChunk = 16;
-  constexpr int64_t kElement = 2;
   return reinterpret_cast<uintptr_t>(h.data) % kChunk == 0 &&
          ((h.batch | h.head | h.row | features) * kElement) % kChunk == 0;
 }
@@ -60,6 +62,10 @@ bool is_tall(AttentionPass pass, const Attention& a, int64_t rows, const Device&
 }
 
 // As the kernels read their parameters.
+void add_heads(std::vector<Slot>& slots, const Heads& h, int64_t bytes) {
+  slots.push_back(reinterpret_cast<Slot>(h.data));
+  for (int64_t step : {h.batch, h.head, h.row}) slots.push_back(static_cast<Slot>(bytes * step));
+}
 void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializer_list<Heads> heads,
             std::initializer_list<void*> vectors, Device& device, Stream stream) {
   AttentionKind kind = a.kind;
@@ -67,16 +73,12 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
   kind.tall = is_tall(pass, a, rows, device);
   const Ready& kernel = ready(pass, kind, device);
   int64_t tiles = (rows + kernel.rows - 1) / kernel.rows;
-  constexpr double kLog2E = 1.4426950408889634;
   std::vector<Slot> slots;
   for (int64_t size : {a.queries, a.keys, a.heads, a.batches * a.heads, tiles})
     slots.push_back(static_cast<Slot>(size));
   slots.push_back(bits(static_cast<float>(a.scale * kLog2E)));
   slots.push_back(bits(static_cast<float>(a.scale)));
-  for (const Heads& h : heads) {
-    slots.push_back(reinterpret_cast<Slot>(h.data));
-    for (int64_t step : {h.batch, h.head, h.row}) slots.push_back(static_cast<Slot>(2 * step));
-  }
+  for (const Heads& h : heads) add_heads(slots, h, kElement);
   for (void* v : vectors) slots.push_back(reinterpret_cast<Slot>(v));
   device.launch({.kernel = kernel.function,
                  .slots = slots,
@@ -99,6 +101,27 @@ bool is_of_head(const Attention& a, const Device& device) {
 
 bool takes_attention(DType dtype, int64_t features) {
   return is_reduced_floating(dtype) && features >= 1 && features <= kMostFeatures;
+}
+
+bool takes_attention_of_row(DType dtype, int64_t features) {
+  constexpr int64_t kChunk = 8;
+  return takes_attention(dtype, features) && features % kChunk == 0;
+}
+
+void run_attention_of_row(const AttentionOfRow& a, const Heads& out, Device& device, Stream stream) {
+  std::vector<Heads> read = {a.query, a.key, a.value};
+  if (a.kind.cached) read.insert(read.end(), {a.key_row, a.value_row});
+  AttentionKind kind = a.kind;
+  for (const Heads& h : read) kind.wide = kind.wide && is_aligned(h, kind.features);
+  const Ready& kernel = ready(AttentionPass::OfRow, kind, device);
+  std::vector<Slot> slots = {static_cast<Slot>(a.keys), static_cast<Slot>(a.heads),
+                             bits(static_cast<float>(a.scale * kLog2E))};
+  add_heads(slots, a.mask, 1);
+  add_heads(slots, out, kElement);
+  for (const Heads& h : read) add_heads(slots, h, kElement);
+  if (a.kind.cached) slots.push_back(reinterpret_cast<Slot>(a.at));
+  device.launch({.kernel = kernel.function, .slots = slots, .count = a.batches * a.heads, .threads = kernel.threads},
+                stream);
 }
 
 void run_attention(const Attention& a, const Heads& out, Device& device, Stream stream) {

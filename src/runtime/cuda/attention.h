@@ -11,11 +11,13 @@ namespace brasa::runtime::cuda {
 
 /// What a kernel is made for.
 struct AttentionKind {
-  DType dtype;        // float16 or bfloat16
-  int64_t features;   // of a head
-  bool causal;        // query i attends to keys 0 … i
-  bool wide = true;   // rows begin at multiples of 16 bytes and are as long
-  bool tall = false;  // a warp has 32 rows in place of 16, for which it reads the other side's once
+  DType dtype;          // float16 or bfloat16
+  int64_t features;     // of a head
+  bool causal;          // query i attends to keys 0 … i
+  bool wide = true;     // rows begin at multiples of 16 bytes and are as long
+  bool tall = false;    // a warp has 32 rows in place of 16, for which it reads the other side's once
+  bool early = false;   // from Hopper on: a kernel starts while what came before it ends
+  bool cached = false;  // of one row: one of the keys and one of the values lie elsewhere
   auto operator<=>(const AttentionKind&) const = default;
 };
 
@@ -34,6 +36,17 @@ struct Attention {
   void* log_sum;
 };
 
+/// A query of each head, with a mask: one of no zeros in its bytes is attended to, all alike in `row`.
+struct AttentionOfRow {
+  AttentionKind kind;
+  int64_t batches, heads, keys;
+  double scale;
+  Heads query, key, value, mask;
+  /// If the kind is cached: what is in the place of the rows of keys and values that this int64 names.
+  const void* at;
+  Heads key_row, value_row;
+};
+
 /// Whether there are kernels for such heads.
 bool takes_attention(DType dtype, int64_t features);
 /// out = softmax(query · keyᵀ · scale) · value, and the logarithms of the sums of exponentials; scale > 0.
@@ -42,15 +55,20 @@ void run_attention(const Attention& a, const Heads& out, Device& device, Stream 
 void run_attention_backward(const Attention& a, const Heads& ct, const Heads& out, const Heads& by_query,
                             const Heads& by_key, const Heads& by_value, Device& device, Stream stream);
 
+/// Whether there is a kernel for one query each.
+bool takes_attention_of_row(DType dtype, int64_t features);
+void run_attention_of_row(const AttentionOfRow& a, const Heads& out, Device& device, Stream stream);
+
 /// A kernel's text and how to launch it.
 struct AttentionKernel {
   std::string name, text;
   int threads, rows;     // of a block: its part of the queries, or of the keys
   int shared_bytes = 0;  // that its launch gives, where the text has none of its own
 };
-enum class AttentionPass : uint8_t { Forward, ForwardOfHead, ByQuery, ByKey, BackwardOfHead };
+enum class AttentionPass : uint8_t { Forward, ForwardOfHead, ByQuery, ByKey, BackwardOfHead, OfRow };
 /// Queries and keys of a head that one block has all of.
 constexpr int kMostRowsOfHead = 208;
 AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind);
+AttentionKernel attention_of_row(const AttentionKind& kind);  // of AttentionPass::OfRow
 
 }  // namespace brasa::runtime::cuda

@@ -19,6 +19,7 @@ class Kernel final : public AttentionTiles {
       case AttentionPass::ByQuery: backward_by_query(); return kernel("attention_by_query");
       case AttentionPass::ByKey: backward_by_key(); return kernel("attention_by_key");
       case AttentionPass::BackwardOfHead: backward_of_head(); return kernel("attention_backward_of_head", head_bytes());
+      case AttentionPass::OfRow: break;
     }
     return {};
   }
@@ -27,7 +28,8 @@ class Kernel final : public AttentionTiles {
   // `given`: bytes of shared memory that the launch gives to one that has a whole head.
   AttentionKernel kernel(const char* name, int given = 0) const {
     int rows = given ? tile_ : own_rows_;
-    return {name, p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes()), threads(), rows, given};
+    return {name, p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes(), kind_.early), threads(), rows,
+            given};
   }
 
   // --- the kernels ---
@@ -384,6 +386,8 @@ class Kernel final : public AttentionTiles {
 
 }  // namespace
 
-AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind) { return Kernel(pass, kind).write(); }
+AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind) {
+  return pass == AttentionPass::OfRow ? attention_of_row(kind) : Kernel(pass, kind).write();
+}
 
 }  // namespace brasa::runtime::cuda

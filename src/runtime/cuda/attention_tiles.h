@@ -57,6 +57,7 @@ class AttentionTiles {
       case AttentionPass::ByKey: return small ? Block{4, 64, tall ? 16 : 32} : Block{2, 16, 16};
       case AttentionPass::ForwardOfHead: return {7, 224, 64};
       case AttentionPass::BackwardOfHead: return {kMostRowsOfHead / 16, kMostRowsOfHead, 16};
+      case AttentionPass::OfRow: return {16, 0, 0};
     }
     return {};
   }

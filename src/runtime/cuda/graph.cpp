@@ -48,6 +48,9 @@ Parameters::Parameters(const Launch& l) {
 }
 
 void Parameters::launch(StreamHandle stream, bool early) {
+  if (node_.shared_bytes > kUsualShared)
+    check(driver().function_set_attribute(node_.function, kMostShared, static_cast<int>(node_.shared_bytes)),
+          "cuFuncSetAttribute");
   if (early) {
     LaunchAttribute attribute = {kStartsEarly, {}, {}};
     attribute.value.allowed = 1;
@@ -55,9 +58,6 @@ void Parameters::launch(StreamHandle stream, bool early) {
         {node_.blocks[0], node_.blocks[1], 1}, {node_.threads[0], 1, 1}, node_.shared_bytes, stream, &attribute, 1};
     return check(driver().launch_with(&config, node_.function, node_.parameters, nullptr), "cuLaunchKernelEx");
   }
-  if (node_.shared_bytes > kUsualShared)
-    check(driver().function_set_attribute(node_.function, kMostShared, static_cast<int>(node_.shared_bytes)),
-          "cuFuncSetAttribute");
   check(driver().launch_kernel(node_.function, node_.blocks[0], node_.blocks[1], 1, node_.threads[0], 1, 1,
                                node_.shared_bytes, stream, node_.parameters, nullptr),
         "cuLaunchKernel");

@@ -5,6 +5,8 @@
 
 #include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
+#include "compiler/passes/pass_runner.h"
+#include "compiler/passes/transform.h"
 #include "compiler/run/size_program.h"
 #include "support/error.h"
 
@@ -31,6 +33,7 @@ bool takes(const Node& n) {
 }
 
 bool are_heads(const Steps& s, const ir::Shape& shape) { return s.of.back().is(1) || shape.back().is(1); }
+bool is_anywhere(const Steps&, const ir::Shape&) { return true; }
 bool is_vector(const Steps& s, const ir::Shape& shape) {
   std::vector<Expr> without_gaps = ir::contiguous_strides(shape);
   for (size_t d = 0; d < shape.size(); ++d)
@@ -178,6 +181,43 @@ std::optional<Covered> covers(const ir::Graph&, const Node& n) {
 
 bool reads_packed(const Node& n, const Stored& stored) { return reads(*Packed(n).attention(), stored); }
 
+// Where heads lie among a group's tensors.
+struct Operand {
+  size_t tensor;
+  DType dtype;
+  SizeProgram offset, batch, head, row;
+  runtime::cuda::Heads heads(void* const* tensors, const int64_t* s) const {
+    auto* start = static_cast<std::byte*>(tensors[tensor]) + offset(s) * size_of(dtype);
+    return {start, batch(s), head(s), row(s)};
+  }
+};
+Operand operand(const Source& s) {
+  return {s.input,
+          s.dtype,
+          SizeProgram(s.steps.offset),
+          SizeProgram(s.steps.of[0]),
+          SizeProgram(s.steps.of[1]),
+          SizeProgram(s.steps.of[2])};
+}
+std::vector<Expr> strides_of(const Group& g, size_t output) {
+  const std::vector<Expr>& given = g.output_strides[output];
+  return given.empty() ? ir::contiguous_strides(type_of(g.graph->outputs()[output].value).shape) : given;
+}
+Operand result(size_t tensor, DType dtype, Expr offset, const std::vector<Expr>& steps) {
+  return {tensor, dtype, SizeProgram(offset), SizeProgram(steps[0]), SizeProgram(steps[2]), SizeProgram(steps[1])};
+}
+// Heads of a result lie beside each other: [batch, row, head, feature].
+Operand result(const Group& g, Value v) {
+  for (size_t o = 0; o < g.outputs.size(); ++o) {
+    if (!(g.graph->outputs()[o].value == v)) continue;
+    return result(g.graph->inputs().size() + o, type_of(v).dtype, 0, strides_of(g, o));
+  }
+  BRASA_ASSERT(false, "a result of attention is not in memory");
+  return {};
+}
+
+bool starts_early() { return !PassRunner::switched_off("early_attention"); }
+
 class AttentionCall final : public DeviceCall {
  public:
   explicit AttentionCall(const Group& g) : inputs_(g.graph->inputs().size()) {
@@ -188,6 +228,7 @@ class AttentionCall final : public DeviceCall {
     const ir::Shape &query = type_of(n.arg<Value>(first_head(n))).shape,
                     &key = type_of(n.arg<Value>(first_head(n) + 1)).shape;
     kind_ = {type_of(n.arg<Value>(first_head(n))).dtype, query[3].constant(), n.args[n.args.size() - 2].get<bool>()};
+    kind_.early = starts_early();
     scale_ = n.args.back().get<double>();
     batches_ = SizeProgram(query[0]);
     heads_ = SizeProgram(query[1]);
@@ -229,49 +270,112 @@ class AttentionCall final : public DeviceCall {
   }
 
  private:
-  struct Operand {
-    size_t tensor;
-    DType dtype;
-    SizeProgram offset, batch, head, row;
-    runtime::cuda::Heads heads(void* const* tensors, const int64_t* s) const {
-      auto* start = static_cast<std::byte*>(tensors[tensor]) + offset(s) * size_of(dtype);
-      return {start, batch(s), head(s), row(s)};
-    }
-  };
   runtime::cuda::Heads at(size_t i, void* const* tensors, const int64_t* symbols) const {
     return operands_[i].heads(tensors, symbols);
   }
-  static Operand operand(const Source& s) {
-    return {s.input,
-            s.dtype,
-            SizeProgram(s.steps.offset),
-            SizeProgram(s.steps.of[0]),
-            SizeProgram(s.steps.of[1]),
-            SizeProgram(s.steps.of[2])};
-  }
-  static std::vector<Expr> strides_of(const Group& g, size_t output) {
-    const std::vector<Expr>& given = g.output_strides[output];
-    return given.empty() ? ir::contiguous_strides(type_of(g.graph->outputs()[output].value).shape) : given;
-  }
-  static Operand result(size_t tensor, DType dtype, Expr offset, const std::vector<Expr>& steps) {
-    return {tensor, dtype, SizeProgram(offset), SizeProgram(steps[0]), SizeProgram(steps[2]), SizeProgram(steps[1])};
-  }
-  // Heads of a result lie beside each other: [batch, row, head, feature].
-  Operand result(const Group& g, Value v) const {
-    for (size_t o = 0; o < g.outputs.size(); ++o) {
-      if (!(g.graph->outputs()[o].value == v)) continue;
-      return result(inputs_ + o, type_of(v).dtype, 0, strides_of(g, o));
-    }
-    BRASA_ASSERT(false, "a result of attention is not in memory");
-    return {};
-  }
-
   size_t inputs_;
   bool backward_;
   runtime::cuda::AttentionKind kind_{};
   double scale_;
   SizeProgram batches_, heads_, queries_, keys_;
   std::vector<Operand> operands_, results_;
+};
+
+// --- one query of each head, with a mask ---
+
+bool is_cached(const Node& n) { return !n.args[5].is_none(); }
+// Those of heads' shape: the mask is as long as the keys.
+std::vector<size_t> rows_of(const Node& n) {
+  return is_cached(n) ? std::vector<size_t>{0, 1, 2, 3, 6, 7} : std::vector<size_t>{0, 1, 2, 3};
+}
+
+bool takes_row(const Node& n) {
+  const ir::Type &query = type_of(n.arg<Value>(0)), &value = type_of(n.arg<Value>(2));
+  auto features = query.shape.back().maybe_constant();
+  for (size_t i : {1, 2})
+    if (type_of(n.arg<Value>(i)).dtype != query.dtype) return false;
+  return features && query.shape[2].is(1) && value.shape.back() == query.shape.back() &&
+         runtime::cuda::takes_attention_of_row(query.dtype, *features) && !PassRunner::switched_off("masked_attention");
+}
+
+void place_row(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in_memory) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!args[i].is<Value>()) continue;
+    Value v = args[i].get<Value>();
+    int input = graph.input_index(below_views(v));
+    if (input >= 0 && graph.inputs()[input].by_value)
+      args[i] = *in_memory.insert(ops::call("prim::reshape", {v, ops::shape_of(v)})).first;
+    else
+      args[i] = placed(v, false, i == 5 ? is_anywhere : are_heads, graph, in_memory);
+  }
+}
+
+bool reads_row(const Node& n, const Stored& stored) {
+  auto reads_at = [&](size_t i, Readable readable) {
+    Value v = n.arg<Value>(i), from = source_in(stored, v, readable);
+    return from && type_of(from).dtype == type_of(v).dtype;
+  };
+  for (size_t i : rows_of(n))
+    if (!reads_at(i, are_heads)) return false;
+  return !is_cached(n) || reads_at(5, is_anywhere);
+}
+
+class AttentionOfRowCall final : public DeviceCall {
+ public:
+  explicit AttentionOfRowCall(const Group& g) {
+    const Node& n = *g.graph->outputs()[0].value.node;
+    const ir::Shape& key = type_of(n.arg<Value>(1)).shape;
+    const ir::Type& query = type_of(n.arg<Value>(0));
+    kind_ = {query.dtype, query.shape[3].constant(), false};
+    kind_.early = starts_early();
+    kind_.cached = is_cached(n);
+    scale_ = n.args[4].get<double>();
+    batches_ = SizeProgram(query.shape[0]);
+    heads_ = SizeProgram(query.shape[1]);
+    keys_ = SizeProgram(key[2]);
+    for (size_t i : rows_of(n)) operands_.push_back(operand(source_of(g, n.arg<Value>(i), are_heads)));
+    if (kind_.cached) {
+      Source at = source_of(g, n.arg<Value>(5), is_anywhere);
+      at_ = {at.input, at.dtype, SizeProgram(at.steps.offset), SizeProgram(0), SizeProgram(0), SizeProgram(0)};
+    }
+    result_ = result(g, g.graph->outputs()[0].value);
+  }
+
+  void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
+           const int64_t* symbols) const override {
+    auto heads = [&](size_t i) { return operands_[i].heads(tensors, symbols); };
+    runtime::cuda::AttentionOfRow a{};
+    a.kind = kind_;
+    a.batches = batches_(symbols);
+    a.heads = heads_(symbols);
+    a.keys = keys_(symbols);
+    a.scale = scale_;
+    a.query = heads(0);
+    a.key = heads(1);
+    a.value = heads(2);
+    a.mask = heads(3);
+    a.mask.row = 1;  // its last dimension is the keys'
+    if (kind_.cached) {
+      a.at = at_.heads(tensors, symbols).data;
+      a.key_row = heads(4);
+      a.value_row = heads(5);
+    }
+    run_attention_of_row(a, result_.heads(tensors, symbols), device, stream);
+  }
+
+ protected:
+  double products(const int64_t* s) const override {
+    constexpr double kProducts = 2;
+    return kProducts * static_cast<double>(batches_(s)) * static_cast<double>(heads_(s)) *
+           static_cast<double>(keys_(s)) * static_cast<double>(kind_.features);
+  }
+
+ private:
+  runtime::cuda::AttentionKind kind_{};
+  double scale_;
+  SizeProgram batches_, heads_, keys_;
+  std::vector<Operand> operands_;
+  Operand at_, result_;
 };
 
 constexpr auto prepare = [](const Group& g, const CompilerOptions&, ir::Facts&) -> std::unique_ptr<DeviceCall> {
@@ -291,6 +395,16 @@ constexpr Implementation attention(std::string_view primitive) {
 }  // namespace
 
 const Implementation kAttention = attention("prim::attention");
+const Implementation kMaskedAttention = {
+    .library = "attention",
+    .name = "attention of a row",
+    .primitive = "prim::masked_attention",
+    .supports = takes_row,
+    .prepare = [](const Group& g, const CompilerOptions&, ir::Facts&) -> std::unique_ptr<DeviceCall> {
+      return std::make_unique<AttentionOfRowCall>(g);
+    },
+    .place = place_row,
+    .reads = reads_row};
 const Implementation kAttentionBackward = attention("prim::attention_backward");
 const Implementation kPackedGradients = {.library = "attention",
                                          .name = "attention in one pass",

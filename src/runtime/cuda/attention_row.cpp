@@ -1,0 +1,205 @@
+#include "runtime/cuda/attention_tiles.h"
+
+// One query of a head, with a mask, by one block: lanes beside each other have 16 bytes each of a row of keys and of the same row of values,
+// so that a row takes few lanes, and the block many rows at once. These lanes have a softmax of their own over their rows; all of them
+// are put together in the end. Rows of several steps are on their way together: what bounds this is how long memory takes to answer.
+namespace brasa::runtime::cuda {
+namespace {
+
+constexpr int kTogether = 8;         // rows that lanes read before they use the first
+constexpr double kLowest = -3.4e38;  // below all scores but those that the mask leaves out
+constexpr double kLeast = 1e-37;     // a sum that may divide
+
+class Kernel final : public AttentionTiles {
+ public:
+  explicit Kernel(const AttentionKind& kind)
+      : AttentionTiles(AttentionPass::OfRow, kind),
+        chunks_(static_cast<int>(kind.features / 8)),
+        lanes_(static_cast<int>(std::bit_ceil(static_cast<unsigned>(chunks_)))) {}
+
+  AttentionKernel write() {
+    find_block();
+    Rows mask = next_rows(), out = next_rows(), query = next_rows(), key = next_rows(), value = next_rows();
+    key_ = {beside(key), key.step};
+    value_ = {beside(value), value.step};
+    mask_ = mask;
+    if (kind_.cached) {
+      key_row_ = beside(next_rows());
+      value_row_ = beside(next_rows());
+      Reg at = next_parameter();
+      cached_at_ = p_.r("cvt.u32.u64", p_.d("ld.global.b64", str("[", at, "]")));
+    }
+    for (const Reg& pair : loaded(beside(query)))
+      for (const Reg& each : widened(pair)) query_.push_back(p_.f("mul.f32", each, scale2_));
+    most_ = p_.f("mov.f32", number(kLowest));
+    total_ = p_.f("mov.f32", number(0));
+    for (int e = 0; e < 8; ++e) sum_.push_back(p_.f("mov.f32", number(0)));
+    over_all_keys();
+    join_lanes();
+    join_warps(out);
+    std::string text = p_.kernel("attention_of_row", parameters_, threads(), shared_bytes(), kind_.early);
+    return {"attention_of_row", std::move(text), threads(), 1};
+  }
+
+ private:
+  int rows_at_once() const { return threads() / lanes_; }
+  int sum_bytes() const { return lanes_ * 8 * 4; }  // of a warp
+  // Sums of all warps, then their largest scores, then the sums of exponentials.
+  int most_at() const { return warps_ * sum_bytes(); }
+  int total_at() const { return most_at() + 4 * warps_; }
+  int shared_bytes() const { return total_at() + 4 * warps_; }
+
+  void find_block() {
+    keys_ = next_size();
+    Reg heads_each = next_size();
+    scale2_ = next_number();
+    thread_ = p_.r("mov.u32", "%tid.x");
+    Reg block = p_.r("mov.u32", "%ctaid.x");
+    batch_ = p_.d("cvt.u64.u32", p_.r("div.u32", block, heads_each));
+    head_ = p_.d("cvt.u64.u32", p_.r("rem.u32", block, heads_each));
+    shared_ = p_.r("mov.u32", "shared_memory");
+    Reg lane = p_.r("and.b32", thread_, lanes_ - 1);
+    if (lanes_ != chunks_) {  // lanes behind the last chunk read that one
+      has_chunk_ = p_.p("setp.lt.u32", lane, chunks_);
+      lane = p_.r("min.u32", lane, chunks_ - 1);
+    }
+    copy_bytes_ = p_.d("mul.wide.u32", lane, 16);
+  }
+  Reg beside(const Rows& rows) { return p_.d("add.s64", rows.start, copy_bytes_); }
+  // 16 bytes.
+  Regs loaded(const Reg& at) {
+    Regs out;
+    if (kind_.wide) {
+      out = p_.fresh('r', 4);
+      p_.op("ld.global.v4.b32", braces(out), str("[", at, "]"));
+      return out;
+    }
+    for (int i = 0; i < 8; i += 2) {
+      Regs halves = p_.fresh('h', 2);
+      for (int k : {0, 1}) p_.op("ld.global.b16", halves[k], str("[", at, "+", 2 * (i + k), "]"));
+      out.push_back(p_.r("mov.b32", braces(halves)));
+    }
+    return out;
+  }
+
+  struct Row {
+    Regs key, value;
+    Reg attended;
+  };
+  Row row(const Reg& place) {
+    Reg inside = p_.p("setp.lt.u32", place, keys_);
+    Reg row = p_.r("min.u32", place, p_.r("sub.u32", keys_, 1));
+    Reg key = row_address(key_, row), value = row_address(value_, row);
+    if (kind_.cached) {
+      Reg here = p_.p("setp.eq.u32", row, cached_at_);
+      key = p_.d("selp.b64", key_row_, key, here);
+      value = p_.d("selp.b64", value_row_, value, here);
+    }
+    Reg byte = p_.r("ld.global.u8", str("[", row_address(mask_, row), "]"));
+    Regs k = loaded(key), v = loaded(value);
+    Reg none = p_.r("mov.u32", 0);
+    return {k, v, p_.p("setp.lt.and.u32", none, byte, inside)};
+  }
+  // The score of a row, the same in all of its lanes.
+  Reg score(const Row& row) {
+    Reg s = p_.f("mov.f32", number(0));
+    for (int i = 0; i < 4; ++i) {
+      std::array<Reg, 2> k = widened(row.key[i]);
+      for (int e : {0, 1}) p_.op("fma.rn.f32", s, query_[2 * i + e], k[e], s);
+    }
+    if (!has_chunk_.empty()) s = p_.f("selp.f32", s, number(0), has_chunk_);
+    return p_.f("selp.f32", over_lanes("add.f32", s, lanes_), number(-kInfinity), row.attended);
+  }
+
+  void over_all_keys() {
+    Reg first = p_.r("mov.u32", 0), own = p_.r("div.u32", thread_, lanes_);
+    p_.loop([&] { return p_.p("setp.lt.u32", first, keys_); },
+            [&] {
+              std::vector<Row> rows;
+              for (int i = 0; i < kTogether; ++i) rows.push_back(row(p_.r("add.u32", own, i * rows_at_once())));
+              Regs scores;
+              Reg most = most_;
+              for (const Row& r : rows) {
+                scores.push_back(score(r));
+                most = p_.f("max.f32", most, scores.back());
+              }
+              shrink_to(most);
+              for (int i = 0; i < kTogether; ++i) {
+                Reg weight = exp2(p_.f("sub.f32", scores[i], most_));
+                p_.op("add.f32", total_, total_, weight);
+                for (int k = 0; k < 4; ++k) {
+                  std::array<Reg, 2> v = widened(rows[i].value[k]);
+                  for (int e : {0, 1}) p_.op("fma.rn.f32", sum_[2 * k + e], weight, v[e], sum_[2 * k + e]);
+                }
+              }
+              for (const Reg& r : {first, own}) p_.op("add.u32", r, r, kTogether * rows_at_once());
+            });
+  }
+  void shrink_to(const Reg& most) {
+    Reg factor = exp2(p_.f("sub.f32", most_, most));
+    p_.op("mov.f32", most_, most);
+    p_.op("mul.f32", total_, total_, factor);
+    for (const Reg& s : sum_) p_.op("mul.f32", s, s, factor);
+  }
+
+  void join_lanes() {
+    for (int step = lanes_; step < 32; step *= 2) {
+      auto other = [&](const Reg& v) {
+        Reg out = p_.fresh('f');
+        p_.op("shfl.sync.bfly.b32", out, v, step, 31, "-1");
+        return out;
+      };
+      Reg most = p_.f("max.f32", most_, other(most_));
+      shrink_to(most);
+      p_.op("add.f32", total_, total_, other(total_));
+      for (const Reg& s : sum_) p_.op("add.f32", s, s, other(s));
+    }
+  }
+  // Through shared memory: then a thread has one feature.
+  void join_warps(const Rows& out) {
+    Reg warp = p_.r("shr.u32", thread_, 5), lane = p_.r("and.b32", thread_, 31);
+    Reg writes = p_.p("setp.lt.u32", lane, lanes_), first = p_.p("setp.eq.u32", lane, 0);
+    Reg sums = p_.r("mad.lo.u32", warp, sum_bytes(), p_.r("mad.lo.u32", lane, 8 * 4, shared_));
+    Reg numbers = p_.r("mad.lo.u32", warp, 4, shared_);
+    auto put = [&](const Reg& condition, const Reg& at, int offset, const Reg& v) {
+      p_.op(str("@", condition, " st.shared.f32"), str("[", at, "+", offset, "]"), v);
+    };
+    for (int e = 0; e < 8; ++e) put(writes, sums, 4 * e, sum_[e]);
+    put(first, numbers, most_at(), most_);
+    put(first, numbers, total_at(), total_);
+    p_.op("bar.sync", 0);
+    auto features = static_cast<int>(kind_.features);
+    Reg feature = p_.r("min.u32", thread_, features - 1), from = p_.r("mad.lo.u32", feature, 4, shared_);
+    auto got = [&](const Reg& at, int offset) { return p_.f("ld.shared.f32", str("[", at, "+", offset, "]")); };
+    Regs all;
+    Reg most;
+    for (int w = 0; w < warps_; ++w) {
+      all.push_back(got(shared_, most_at() + 4 * w));
+      most = w ? p_.f("max.f32", most, all[w]) : all[w];
+    }
+    Reg total = p_.f("mov.f32", number(0)), sum = p_.f("mov.f32", number(0));
+    for (int w = 0; w < warps_; ++w) {
+      Reg factor = exp2(p_.f("sub.f32", all[w], most));
+      p_.op("fma.rn.f32", total, factor, got(shared_, total_at() + 4 * w), total);
+      p_.op("fma.rn.f32", sum, factor, got(from, w * sum_bytes()), sum);
+    }
+    // Where nothing is attended to, all are zero.
+    Reg result = p_.f("mul.f32", sum, p_.f("rcp.approx.ftz.f32", p_.f("max.f32", total, number(kLeast))));
+    Regs halves = p_.fresh('h', 2);
+    p_.op("mov.b32", braces(halves), rounded(result, result));
+    Reg to = p_.d("mad.wide.u32", feature, 2, out.start);
+    p_.op(str("@", p_.p("setp.lt.u32", thread_, features), " st.global.b16"), str("[", to, "+0]"), halves[0]);
+  }
+
+  const int chunks_, lanes_;
+  Rows key_, value_, mask_;
+  Reg key_row_, value_row_, cached_at_, has_chunk_;
+  Regs query_, sum_;
+  Reg most_, total_;
+};
+
+}  // namespace
+
+AttentionKernel attention_of_row(const AttentionKind& kind) { return Kernel(kind).write(); }
+
+}  // namespace brasa::runtime::cuda
