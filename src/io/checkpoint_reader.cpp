@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include <brasa/pickle.h>
@@ -31,6 +32,20 @@ Value with_constants(const Value& module, const Value& constants) {
   return Value::object(module.text(), std::move(attributes));
 }
 
+// Versions 1 to 10 are those that PyTorch 2.15 knows.
+void check_version(const io::ZipReader& zip, const std::string& folder, const std::string& source) {
+  constexpr int kNewest = 10;
+  std::string record = folder + (zip.has(folder + ".data/version") ? ".data/version" : "version");
+  BRASA_CHECK(zip.has(record), source, ": no checkpoint: a zip archive without '", record, "'");
+  std::string text = zip.text(record);
+  int version = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), version);
+  bool number =
+      error == std::errc() && text.find_first_not_of(" \r\n", static_cast<size_t>(end - text.data())) == text.npos;
+  BRASA_CHECK(number && version >= 1 && version <= kNewest, source, ": its version is '", text,
+              "', expected a number from 1 to ", kNewest);
+}
+
 // <name>/data.pkl, <name>/data/<key> and some facts beside them.
 Value parse_zip(Bytes bytes, const std::string& source, const std::shared_ptr<const void>& owner) {
   io::ZipReader zip(bytes, source);
@@ -38,6 +53,7 @@ Value parse_zip(Bytes bytes, const std::string& source, const std::shared_ptr<co
   const std::string& first = zip.names()[0];
   std::string folder = first.substr(0, first.find('/') + 1);
   BRASA_CHECK(zip.has(folder + "data.pkl"), source, ": no checkpoint: a zip archive without '", folder, "data.pkl'");
+  check_version(zip, folder, source);
   std::string order = zip.has(folder + "byteorder") ? zip.text(folder + "byteorder") : "little";
   BRASA_CHECK(order == "little" || order == "big", source, ": its byte order is '", order, "', not little or big");
 

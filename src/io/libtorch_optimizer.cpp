@@ -114,6 +114,7 @@ class Converter {
 constexpr std::array<std::string_view, 6> kIntegers{"step",     "func_evals", "n_iter",
                                                     "max_iter", "max_eval",   "history_size"};
 constexpr std::array<std::string_view, 3> kBools{"amsgrad", "nesterov", "centered"};
+constexpr std::array<std::string_view, 3> kNotLibTorchs{"maximize", "decoupled_weight_decay", "search_within_max_eval"};
 constexpr std::array<std::string_view, 2> kFloatsOfStates{"t", "prev_loss"};
 bool is_in(const auto& list, std::string_view name) { return std::find(list.begin(), list.end(), name) != list.end(); }
 
@@ -160,8 +161,8 @@ class Builder {
     for (const std::string& name : fields.keys()) {
       Tensor t;
       if (name == "params" || name == "beta2") continue;
-      if (name == "maximize") {
-        BRASA_CHECK(number(fields, name) == 0, target_, ": LibTorch's optimizers have no option 'maximize'");
+      if (is_in(kNotLibTorchs, name)) {
+        BRASA_CHECK(number(fields, name) == 0, target_, ": LibTorch's optimizers have no option '", name, "'");
       } else if (name == "beta1") {
         out.emplace_back("betas", Value::tuple({number(fields, "beta1"), number(fields, "beta2")}));
       } else if (name == "strong_wolfe") {

@@ -95,7 +95,8 @@ class Reader final : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t v) override { return other(str(v)); }
   bool number_float(number_float_t v, const string_t&) override { return other(str(v)); }
   bool boolean(bool v) override { return other(str(v)); }
-  bool null() override { return other("null"); }
+  // No metadata, as the format's own library reads it.
+  bool null() override { return (depth_ == 1 && in_metadata_ && !in_list_) || other("null"); }
   bool binary(binary_t&) override { return other("bytes"); }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& e) override {
     fail(str(source_, ": the header is not JSON: ", e.what()));
@@ -161,6 +162,8 @@ class Reader final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Header parse_header(std::string_view text, std::span<const std::byte> data, const std::string& source) {
+  // The JSON parser would skip a mark of the order of bytes.
+  BRASA_CHECK(text.starts_with('{'), source, ": the header must be a JSON object, which begins with '{'");
   Header out;
   Reader reader(data, source, out);
   Json::sax_parse(text, &reader);

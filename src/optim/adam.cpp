@@ -24,6 +24,11 @@ template <class Derived>
 void AdamLikeOptions<Derived>::check() const {
   check_common(*this);
 }
+bool AdamOptions::visit(FieldVisitor& f) {
+  AdamLikeOptions::visit(f);
+  f.added("decoupled_weight_decay", decoupled_weight_decay(), false);
+  return true;
+}
 template struct AdamLikeOptions<AdamOptions>;
 template struct AdamLikeOptions<AdamWOptions>;
 
@@ -55,7 +60,7 @@ void adam_update(List& list, const Options& o, bool decoupled) {
 
 }  // namespace
 
-void Adam::update(List& list, const AdamOptions& o) { adam_update(list, o, false); }
+void Adam::update(List& list, const AdamOptions& o) { adam_update(list, o, o.decoupled_weight_decay()); }
 void AdamW::update(List& list, const AdamWOptions& o) { adam_update(list, o, true); }
 
 }  // namespace brasa::optim

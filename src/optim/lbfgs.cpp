@@ -16,13 +16,16 @@ double number(const Tensor& t) { return t.item<double>(); }
 /// The parameters as one vector.
 struct Flat {
   std::vector<Tensor>& params;
+  bool maximize;
 
+  // Of what is minimised.
   Tensor grad() const {
     std::vector<Tensor> parts;
     for (const Tensor& p : params)
       parts.push_back(p.grad().defined() ? p.grad().reshape({-1}) : zeros({p.numel()}, p.options()));
-    return cat(parts);
+    return maximize ? -cat(parts) : cat(parts);
   }
+  double loss(const Tensor& value) const { return maximize ? -number(value) : number(value); }
   std::vector<Tensor> values() const {
     std::vector<Tensor> out;
     for (const Tensor& p : params) out.push_back(p.clone());
@@ -50,7 +53,7 @@ struct Point {
 double cubic(const Point& a, const Point& b, std::optional<std::pair<double, double>> bounds = {}) {
   auto [low, high] = bounds.value_or(std::minmax(a.t, b.t));
   double d1 = a.gtd + b.gtd - 3 * (a.f - b.f) / (a.t - b.t), square = d1 * d1 - a.gtd * b.gtd;
-  if (square < 0) return (low + high) / 2;
+  if (!(square >= 0)) return (low + high) / 2;  // NaN too
   double d2 = std::sqrt(square);
   double t = a.t <= b.t ? b.t - (b.t - a.t) * ((b.gtd + d2 - d1) / (b.gtd - a.gtd + 2 * d2))
                         : a.t - (a.t - b.t) * ((a.gtd + d2 - d1) / (a.gtd - b.gtd + 2 * d2));
@@ -60,9 +63,8 @@ double cubic(const Point& a, const Point& b, std::optional<std::pair<double, dou
 // Nocedal & Wright, algorithms 3.5 and 3.6: a step with enough decrease (c1) and a flatter slope (c2).
 template <class Evaluate>
 Point strong_wolfe(const Evaluate& evaluate, double t, const Tensor& d, const Point& start, double tolerance_change,
-                   int64_t& evals) {
+                   int64_t most, int64_t& evals) {
   constexpr double c1 = 1e-4, c2 = 0.9;
-  constexpr int most = 25;
   double size = number(d.abs().max());
   auto at = [&](double x) {
     auto [f, g] = evaluate(x);
@@ -71,9 +73,9 @@ Point strong_wolfe(const Evaluate& evaluate, double t, const Tensor& d, const Po
   };
   Point previous = start, now = at(t);
   std::vector<Point> bracket;
-  int iteration = 0;
+  int64_t iteration = 0;
   for (bool found = false; iteration < most && bracket.empty() && !found; ++iteration) {
-    if (now.f > start.f + c1 * now.t * start.gtd || (iteration > 0 && now.f >= previous.f)) {
+    if (now.f > start.f + c1 * now.t * start.gtd || (iteration > 1 && now.f >= previous.f)) {
       bracket = {previous, now};
       break;
     }
@@ -133,6 +135,8 @@ bool LBFGSOptions::visit(FieldVisitor& f) {
   max_eval(evals < 0 ? std::nullopt : std::optional<int64_t>(evals));
   if (strong_wolfe != line_search_fn().has_value())
     line_search_fn(strong_wolfe ? std::optional<std::string>("strong_wolfe") : std::nullopt);
+  f.added("search_within_max_eval", search_within_max_eval(), false);
+  f.added("maximize", maximize(), false);
   return true;
 }
 
@@ -155,7 +159,7 @@ Tensor LBFGS::step(LossClosure closure) {
   NoGradGuard no_grad;
   auto& group = param_groups_[0];
   const auto& o = static_cast<const LBFGSOptions&>(group.options());
-  Flat flat{group.params()};
+  Flat flat{group.params(), o.maximize()};
   int64_t max_eval = o.max_eval().value_or(o.max_iter() * 5 / 4);
   auto evaluate = [&] {
     AutoGradMode enable(true);
@@ -164,7 +168,7 @@ Tensor LBFGS::step(LossClosure closure) {
   auto& s = static_cast<LBFGSParamState&>(*state_.try_emplace(group.params()[0].impl(), new_state()).first->second);
 
   Tensor first = evaluate();
-  double loss = number(first);
+  double loss = flat.loss(first);
   int64_t evals = 1;
   s.func_evals(s.func_evals() + 1);
   Tensor grad = flat.grad();
@@ -210,12 +214,14 @@ Tensor LBFGS::step(LossClosure closure) {
       std::vector<Tensor> before = flat.values();
       auto along = [&](double t) {
         flat.add(t, s.d());
-        double f = number(evaluate());
+        double f = flat.loss(evaluate());
         Tensor g = flat.grad();
         flat.set(before);
         return std::pair(f, g);
       };
-      Point found = strong_wolfe(along, s.t(), s.d(), {0, loss, grad, slope}, o.tolerance_change(), now);
+      constexpr int64_t kMostOfASearch = 25;
+      int64_t most = o.search_within_max_eval() ? max_eval - evals : kMostOfASearch;
+      Point found = strong_wolfe(along, s.t(), s.d(), {0, loss, grad, slope}, o.tolerance_change(), most, now);
       loss = found.f;
       grad = found.g;
       s.t(found.t);
@@ -223,7 +229,7 @@ Tensor LBFGS::step(LossClosure closure) {
     } else {
       flat.add(s.t(), s.d());
       if (i != o.max_iter()) {
-        loss = number(evaluate());
+        loss = flat.loss(evaluate());
         grad = flat.grad();
         now = 1;
       }

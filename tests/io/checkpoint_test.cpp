@@ -29,10 +29,11 @@ std::string read_file(const fs::path& path) {
 std::span<const std::byte> bytes_of(std::string_view s) { return std::as_bytes(std::span(s.data(), s.size())); }
 
 // A checkpoint with this pickle and no storages.
-std::string with_pickle(const std::string& pickle) {
+std::string with_pickle(const std::string& pickle, const std::string& version = "3\n") {
   std::string out;
   io::ZipWriter zip([&](const void* p, size_t n) { out.append(static_cast<const char*>(p), n); });
   zip.add("a/data.pkl", pickle);
+  zip.add("a/version", version);
   zip.finish();
   return out;
 }
@@ -197,6 +198,13 @@ TEST(Checkpoint, HostilePicklesAreRefusedInLittleTimeAndSpace) {
         << c.says << " in " << error_of(with_pickle(c.pickle));
 }
 
+TEST(Checkpoint, VersionsAreThoseOfPyTorch) {
+  for (const char* version : {"1", "3\n", "10"}) EXPECT_EQ(error_of(with_pickle("\x80\x02N.", version)), "") << version;
+  for (const char* version : {"", "0", "11", "3x", "99999999999999999999"})
+    EXPECT_NE(error_of(with_pickle("\x80\x02N.", version)).find("expected a number from 1 to 10"), std::string::npos)
+        << version;
+}
+
 TEST(Checkpoint, RecordsDoNotLieOnEachOther) {
   // Two entries of the directory for one record: read twice, the file would be larger in memory than it is.
   std::string file = read_file(kData / "good/views.pth");
@@ -243,6 +251,7 @@ TEST(Checkpoint, AConjugateViewIsNoLargerThanItsFile) {
             "0U\3cpuK\1tQK\0\x8a\6\0\0\0\0\0\1\x85K\0\x85\x89}"s +
                 facts + "tR.");
     zip.add("a/data/0", std::string(8, '\1'));
+    zip.add("a/version", "3\n");
     zip.finish();
     return out;
   };

@@ -84,6 +84,11 @@ TEST(SafetensorsRead, FormatsWithoutADtypeAreNamed) {
   EXPECT_EQ(f.at("uint64").dtype, DType::UInt64);
 }
 
+TEST(SafetensorsRead, MetadataMayBeNull) {
+  EXPECT_EQ(error_of(with_header(R"({"__metadata__":null,"x":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4)),
+            "");
+}
+
 TEST(SafetensorsRead, EveryPrefixIsRefused) {
   std::ifstream in(kData / "good/metadata.safetensors", std::ios::binary);
   std::string whole((std::istreambuf_iterator<char>(in)), {});
@@ -121,6 +126,7 @@ TEST(SafetensorsRead, MessagesSayWhatIsWrong) {
       {R"({"x":{"dtype":"F32","dtype":"F64"}})", 0, "twice"},
       {R"({"x":{"shape":{}}})", 0, "deeper"},
       {R"({"__metadata__":[]})", 0, "object of strings"},
+      {"\xef\xbb\xbf{}", 0, "JSON object"},
   };
   for (const Case& c : cases) {
     std::string message = error_of(with_header(c.header, c.data));

@@ -1,8 +1,10 @@
 #include <brasa/brasa.h>
+#include <brasa/nn/utils.h>
 #include <brasa/optim.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 namespace brasa::optim {
 namespace {
@@ -148,6 +150,59 @@ TEST(LBFGS, FindsTheMinimumOfRosenbrock) {
   optimizer.step(closure);
   EXPECT_TRUE(x.allclose(ones({2}, kFloat64), 1e-4, 1e-4)) << x;
   EXPECT_THROW(optimizer.step(nullptr), Error);
+}
+
+// Evaluations and places after a step of PyTorch 2.15's, of LibTorch and of Python.
+TEST(LBFGS, SearchesAsPyTorch) {
+  struct Case {
+    LBFGSOptions options;
+    double sign, clip;
+    int evaluations;
+    double x, y;
+  };
+  LBFGSOptions once = LBFGSOptions(1).max_iter(1).line_search_fn("strong_wolfe");
+  auto bounded = [&](int64_t iterations) {
+    return LBFGSOptions(0.01).max_iter(iterations).line_search_fn("strong_wolfe").search_within_max_eval(true);
+  };
+  Case cases[] = {
+      {once, 1, 0, 3, -1.02453193, 1.07161962},
+      {once, 1, 0.05, 11, -1.15324002, 1.01908571},
+      {LBFGSOptions(once).maximize(true), -1, 0, 3, -1.02453193, 1.07161962},
+      {LBFGSOptions(once).search_within_max_eval(true), 1, 0, 2, -1.2, 1},
+      {bounded(3), 1, 0, 3, -1.12898551, 1.02898551},
+      {bounded(20), 1, 0.05, 25, -1.19859727, 1.00057273},
+  };
+  for (const Case& c : cases) {
+    Tensor x = tensor({-1.2, 1.0}, kFloat64).set_requires_grad(true);
+    LBFGS optimizer(std::vector<Tensor>{x}, c.options);
+    int evaluations = 0;
+    optimizer.step([&] {
+      optimizer.zero_grad();
+      Tensor f = c.sign * ((1 - x[0]).square() + 100 * (x[1] - x[0].square()).square());
+      f.backward();
+      if (c.clip > 0) nn::utils::clip_grad_norm_({x}, c.clip);
+      ++evaluations;
+      return f;
+    });
+    EXPECT_EQ(evaluations, c.evaluations);
+    EXPECT_NEAR(x[0].item<double>(), c.x, 1e-8);
+    EXPECT_NEAR(x[1].item<double>(), c.y, 1e-8);
+  }
+}
+
+TEST(Adam, DecoupledWeightDecayIsAdamW) {
+  Tensor a = tensor({1.0, -2.0}, kFloat64).set_requires_grad(true), b = a.detach().clone().set_requires_grad(true);
+  Adam adam(std::vector<Tensor>{a}, AdamOptions(0.1).weight_decay(0.3).decoupled_weight_decay(true));
+  AdamW adamw(std::vector<Tensor>{b}, AdamWOptions(0.1).weight_decay(0.3));
+  for (Tensor* p : {&a, &b}) p->square().sum().backward();
+  adam.step();
+  adamw.step();
+  EXPECT_TRUE(a.equal(b));
+  std::stringstream file;
+  save(adam, file);
+  Adam again(std::vector<Tensor>{a}, AdamOptions(0.1));
+  load(again, file);
+  EXPECT_TRUE(static_cast<AdamOptions&>(again.param_groups()[0].options()).decoupled_weight_decay());
 }
 
 TEST(Optimizer, StepMayBeOverridden) {

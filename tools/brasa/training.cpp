@@ -137,6 +137,8 @@ std::unique_ptr<optim::Optimizer> made(Arguments args, Options o, const std::vec
   READ(ns_steps)
   READ(adjust_lr_fn)
 #undef READ
+  // The references are by torch.optim of Python.
+  if constexpr (requires { o.search_within_max_eval(); }) o.search_within_max_eval(true);
   args.finish();
   return std::make_unique<Class>(parameters, std::move(o));
 }

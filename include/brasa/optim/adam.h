@@ -39,6 +39,11 @@ struct BRASA_API AdamLikeOptions : public OptimizerTensorRateOptions<Derived> {
 
 struct BRASA_API AdamOptions : public AdamLikeOptions<AdamOptions> {
   AdamOptions(double lr = 1e-3) : AdamLikeOptions(lr, 0) {}  // NOLINT
+  /// As AdamW's.
+  BRASA_ARG(bool, decoupled_weight_decay) = false;
+
+ public:
+  bool visit(FieldVisitor& f) override;
 };
 struct BRASA_API AdamWOptions : public AdamLikeOptions<AdamWOptions> {
   AdamWOptions(double lr = 1e-3) : AdamLikeOptions(lr, 1e-2) {}  // NOLINT

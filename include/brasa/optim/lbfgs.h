@@ -19,6 +19,9 @@ struct BRASA_API LBFGSOptions : public OptimizerCloneableOptions<LBFGSOptions> {
   BRASA_ARG(int64_t, history_size) = 100;
   /// "strong_wolfe", or steps of lr.
   BRASA_ARG(std::optional<std::string>, line_search_fn) = std::nullopt;
+  /// A line search stops at max_eval, as in Python's torch.optim; LibTorch's takes up to 25 calls more.
+  BRASA_ARG(bool, search_within_max_eval) = false;
+  BRASA_ARG(bool, maximize) = false;
 
  public:
   bool visit(FieldVisitor& f) override;

@@ -42,6 +42,14 @@ class BRASA_API FieldVisitor {
     number(name, wide);
     x = static_cast<T>(wide);
   }
+  /// A field that older archives, and LibTorch's, have not: there it has the value `absent`.
+  template <class T>
+  void added(const std::string& name, T& x, T absent) {
+    std::optional<double> wide;
+    if (x != absent) wide = static_cast<double>(x);
+    number(name, wide);
+    x = wide ? static_cast<T>(*wide) : absent;
+  }
 };
 
 /// What an optimizer keeps for one parameter. A type with `visit` can be saved, loaded, compared, and taken back by GradScaler.

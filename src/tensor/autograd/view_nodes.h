@@ -78,7 +78,7 @@ class CopySlices final : public Node {
   CopySlices(const Tensor& base, std::shared_ptr<const eager::ViewLink> view, std::shared_ptr<Node> write,
              size_t self_edge)
       : strides_(impl_of(base)->strides), view_(std::move(view)), write_(std::move(write)), self_edge_(self_edge) {}
-  std::string name() const override { return "CopySlices"; }
+  std::string name() const override { return "torch::autograd::CopySlices"; }
   /// The position of the base among the edges.
   size_t self_edge() const { return self_edge_; }
 
