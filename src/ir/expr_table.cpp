@@ -9,6 +9,7 @@
 #include "support/checked.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/process_mutex.h"
 
 namespace brasa::ir {
 namespace {
@@ -171,7 +172,7 @@ class Interned {
 
 // Expressions live as long as the process, in static objects too.
 struct Nodes {
-  std::mutex mutex;
+  ProcessMutex mutex;
   std::deque<ExprNode> nodes;
   std::deque<std::vector<Expr>> symbols;
   Interned interned;
