@@ -12,12 +12,17 @@ Expr make(ExprKind kind, int64_t value, std::vector<Expr> args) {
   return ExprTable::make(kind, value, std::move(args));
 }
 
-// Sorted by the text-stable key (kind, id) first, so that printed graphs do not depend on the process's history.
+// Sorted by the text-stable key (kind, id) first, so that printed graphs do not depend on the process's history. Of large ones the
+// weight and the hash say which comes first, since their first difference may lie as deep as a program is long.
 bool before(Expr a, Expr b) {
+  constexpr uint32_t kSmall = 64;
   if (a == b) return false;
   if (a->kind != b->kind) return a->kind < b->kind;
   if (a->id != b->id) return a->id < b->id;
   if (a->args.size() != b->args.size()) return a->args.size() < b->args.size();
+  if (uint32_t weight_a = std::max(a->weight, kSmall), weight_b = std::max(b->weight, kSmall); weight_a != weight_b)
+    return weight_a < weight_b;
+  if (a->weight > kSmall && a->hash != b->hash) return a->hash < b->hash;
   for (size_t i = 0; i < a->args.size(); ++i)
     if (!(a->args[i] == b->args[i])) return before(a->args[i], b->args[i]);
   if (a->value != b->value) return a->value < b->value;

@@ -102,11 +102,12 @@ Interval bounds_of(const ExprNode& n) {
   return {kUnknownMin, kUnknownMax};
 }
 
+// Of what it stands for: the same in every process.
 uint64_t hash_of(const ExprNode& n) {
   uint64_t h = mix(static_cast<uint64_t>(n.kind), n.id);
   h = mix(h, static_cast<uint64_t>(n.value));
   h = mix(h, static_cast<uint64_t>(n.multiple));
-  for (Expr a : n.args) h = mix(h, reinterpret_cast<uint64_t>(a.node()));
+  for (Expr a : n.args) h = mix(h, a->hash);
   return h;
 }
 

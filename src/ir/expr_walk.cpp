@@ -3,20 +3,21 @@
 
 #include "ir/expr_table.h"
 #include "support/checked.h"
+#include "support/fresh_stack.h"
 
 // What goes through an expression from its root: values, substitution, symbols, text.
 namespace brasa::ir {
 
 namespace {
 
-// Expressions share parts: what is large as a tree is gone through part by part, each once.
+// Expressions share parts: what is large as a tree is gone through part by part, each once. It may nest as deep as a program is long.
 constexpr uint32_t kSmallTree = 64;
 
 template <typename T, typename Compute>
 T once(std::unordered_map<const ExprNode*, T>& known, Expr e, Compute compute) {
   if (e->weight <= kSmallTree) return compute(e);
   if (auto it = known.find(e.node()); it != known.end()) return it->second;
-  T result = compute(e);
+  T result = with_room([&] { return compute(e); });
   known.emplace(e.node(), result);
   return result;
 }

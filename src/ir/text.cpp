@@ -10,6 +10,7 @@
 
 #include "ir/copy.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::ir {
 namespace {
@@ -181,7 +182,7 @@ class Printer {
       for (Expr s : *e->symbols)
         if (s->kind != ExprKind::Size) visit(s->args[0]);
       if (e->weight <= kLong) return;
-      for (Expr a : e->args) visit(a);
+      for (Expr a : e->args) with_room([&] { visit(a); });
       out_ += any ? ", " : "  let [";
       any = true;
       out_ += str("e", defined_.size(), " = ");

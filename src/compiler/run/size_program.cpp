@@ -5,6 +5,7 @@
 
 #include "support/checked.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::compiler {
 
@@ -18,7 +19,7 @@ class SizeProgram::Writer {
 
   uint32_t value_of(Expr e) {
     if (auto it = known_.find(e); it != known_.end()) return it->second;
-    uint32_t at = write(e);
+    uint32_t at = with_room([&] { return write(e); });
     known_.emplace(e, at);
     return at;
   }

@@ -8,6 +8,7 @@
 #include "compiler/targets/emitter.h"
 #include "ops/table.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::compiler {
 
@@ -185,7 +186,7 @@ llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& 
   if (e.is_constant()) return i64(e.constant());
   for (ExprValues* values : known)
     if (auto it = values->find(e); it != values->end()) return it->second;
-  auto arg = [&](size_t i) { return eval_any(e->args[i], symbol, known); };
+  auto arg = [&](size_t i) { return with_room([&] { return eval_any(e->args[i], symbol, known); }); };
   llvm::Value* r = nullptr;
   switch (e->kind) {
     case ExprKind::Constant: break;
