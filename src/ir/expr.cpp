@@ -14,7 +14,7 @@ Expr make(ExprKind kind, int64_t value, std::vector<Expr> args) {
 
 // Sorted by the text-stable key (kind, id) first, so that printed graphs do not depend on the process's history. Of large ones the
 // weight and the hash say which comes first, since their first difference may lie as deep as a program is long.
-bool before(Expr a, Expr b) {
+bool before(const Expr& a, const Expr& b) {
   constexpr uint32_t kSmall = 64;
   if (a == b) return false;
   if (a->kind != b->kind) return a->kind < b->kind;
@@ -34,7 +34,7 @@ struct Term {
   int64_t coefficient;
 };
 
-Term term_of(Expr e) {
+Term term_of(const Expr& e) {
   if (e->kind == ExprKind::Mul) return {e->args, e->value};
   return {{e}, 1};
 }
@@ -47,7 +47,7 @@ Expr expr_of(const Term& t) {
 }
 
 // An expression as constant + terms.
-std::vector<Term> terms_of(Expr e, int64_t& constant) {
+std::vector<Term> terms_of(const Expr& e, int64_t& constant) {
   constant = 0;
   if (e.is_constant()) {
     constant = e.constant();
@@ -56,7 +56,7 @@ std::vector<Term> terms_of(Expr e, int64_t& constant) {
   if (e->kind == ExprKind::Add) {
     constant = e->value;
     std::vector<Term> out;
-    for (Expr a : e->args) out.push_back(term_of(a));
+    for (const Expr& a : e->args) out.push_back(term_of(a));
     return out;
   }
   return {term_of(e)};
@@ -94,7 +94,7 @@ Expr expr_of(std::vector<Term> terms, int64_t constant) {
 std::optional<Expr> exact_quotient(const Term& t, const Term& d) {
   if (floor_mod(t.coefficient, d.coefficient) != 0) return std::nullopt;
   std::vector<Expr> rest = t.factors;
-  for (Expr f : d.factors) {
+  for (const Expr& f : d.factors) {
     auto it = std::find(rest.begin(), rest.end(), f);
     if (it == rest.end()) return std::nullopt;
     rest.erase(it);
@@ -103,7 +103,7 @@ std::optional<Expr> exact_quotient(const Term& t, const Term& d) {
 }
 
 // Splits a = d * quotient + rest where quotient takes every term that d divides.
-void split_by(Expr a, Expr d, Expr& quotient, Expr& rest) {
+void split_by(const Expr& a, const Expr& d, Expr& quotient, Expr& rest) {
   int64_t dc;
   std::vector<Term> dt = terms_of(d, dc);
   Term divisor;
@@ -139,25 +139,24 @@ void split_by(Expr a, Expr d, Expr& quotient, Expr& rest) {
 
 // The last results of one operation on this thread. Simplifying asks for the same ones again and again; without this
 // the cost grows exponentially with the nesting of divisions, minima and maxima.
-using Operation = Expr (*)(Expr, Expr);
+using Operation = Expr (*)(const Expr&, const Expr&);
 template <Operation operation>
-Expr remembered(Expr a, Expr b) {
+Expr remembered(const Expr& a, const Expr& b) {
   struct Entry {
-    const ExprNode *a = nullptr, *b = nullptr;
-    Expr result;
+    Expr a, b, result;
   };
   if (a.is_constant() && b.is_constant()) return operation(a, b);
   constexpr size_t kEntries = 1024;
   thread_local std::vector<Entry> entries(kEntries);
   size_t at = mix(a->order, b->order) % kEntries;
-  if (entries[at].a == a.node() && entries[at].b == b.node()) return entries[at].result;
+  if (entries[at].a == a && entries[at].b == b) return entries[at].result;
   Expr result = operation(a, b);
-  entries[at] = {a.node(), b.node(), result};
+  entries[at] = {a, b, result};
   return result;
 }
 
 // Nothing where it does not fit: limits such as "to the end" are as large as integers get.
-std::optional<Expr> difference_of(Expr a, Expr b) {
+std::optional<Expr> difference_of(const Expr& a, const Expr& b) {
   try {
     return a - b;
   } catch (const Error&) {
@@ -173,23 +172,23 @@ struct Order {
 // The sum at the least or the greatest values of its indices. Where an index stands in one term only, beside factors
 // that are not negative, the sum is monotone in it: its extreme values 0 and extent - 1 give bounds in which symbols may
 // cancel. Such an index is a factor of its term, so the other terms, and what is inside of factors, stay as they are.
-Expr at_extreme(Expr sum, bool least) {
+Expr at_extreme(const Expr& sum, bool least) {
   int64_t constant;
   std::vector<Term> terms = terms_of(sum, constant), out;
   bool changed = false;
-  auto replaces = [&](const Term& t, Expr f) {
+  auto replaces = [&](const Term& t, const Expr& f) {
     if (f->kind != ExprKind::Range && f->kind != ExprKind::Value) return false;
     int occurrences = 0;
     for (const Term& other : terms)
-      for (Expr g : other.factors) occurrences += contains_symbol(g, f);
+      for (const Expr& g : other.factors) occurrences += contains_symbol(g, f);
     return occurrences == 1 &&
-           std::none_of(t.factors.begin(), t.factors.end(), [](Expr other) { return other->min < 0; });
+           std::none_of(t.factors.begin(), t.factors.end(), [](const Expr& other) { return other->min < 0; });
   };
   for (Term& t : terms) {
     Expr product(1);
     std::vector<Expr> rest;
     bool any = false;
-    for (Expr f : t.factors)
+    for (const Expr& f : t.factors)
       if (replaces(t, f)) {
         any = true;
         product = product * ((t.coefficient < 0) == least ? f->args[0] - Expr(1) : Expr(0));
@@ -209,7 +208,7 @@ Expr at_extreme(Expr sum, bool least) {
   return changed ? expr_of(std::move(out), constant) : sum;
 }
 
-Order order_of(Expr a, Expr b) {
+Order order_of(const Expr& a, const Expr& b) {
   if (a.is_constant() && b.is_constant()) return {a->value < b->value, a->value <= b->value, a->value >= b->value};
   auto difference = difference_of(b, a);
   if (!difference) return {};
@@ -221,7 +220,7 @@ Order order_of(Expr a, Expr b) {
   return {false, order.not_after || least >= 0, at_extreme(d, false)->max <= 0};
 }
 
-bool within(Expr x, Expr d) {  // 0 <= x < d, provably
+bool within(const Expr& x, const Expr& d) {  // 0 <= x < d, provably
   if (!(x->min >= 0)) return false;
   if (x->kind == ExprKind::FloorDiv && within(x->args[0], d * x->args[1])) return true;
   return order_of(x, d).before;
@@ -229,7 +228,7 @@ bool within(Expr x, Expr d) {  // 0 <= x < d, provably
 
 // What a difference above and below zero adds up to:  q max(0, x) - q max(0, -x) -> q x
 bool cancel_limits(std::vector<Term>& terms, int64_t& constant) {
-  auto limited = [](Expr e) -> std::optional<Expr> {  // x of max(0, x)
+  auto limited = [](const Expr& e) -> std::optional<Expr> {  // x of max(0, x)
     if (e->kind != ExprKind::Max) return std::nullopt;
     if (e->args[0].is(0)) return e->args[1];
     return e->args[1].is(0) ? std::optional(e->args[0]) : std::nullopt;
@@ -275,7 +274,7 @@ bool recombine(std::vector<Term>& terms, int64_t& constant) {
       rest.factors.erase(rest.factors.begin() + static_cast<int64_t>(f));
       Expr q = expr_of(rest);
       // What replaces both terms, if the partner is there.
-      auto replace = [&](Expr partner, Expr by) {
+      auto replace = [&](const Expr& partner, const Expr& by) {
         int64_t pc, bc;
         std::vector<Term> wanted = terms_of(q * b * partner, pc), left;
         for (size_t j = 0; j < terms.size(); ++j)
@@ -298,7 +297,7 @@ bool recombine(std::vector<Term>& terms, int64_t& constant) {
       // The remainders of the quotient that are present.
       for (size_t j = 0; j < terms.size(); ++j) {
         if (j == i) continue;
-        for (Expr other : terms[j].factors)
+        for (const Expr& other : terms[j].factors)
           if (other->kind == ExprKind::Mod && other->args[0] == quotient && replace(other, mod(x, b * other->args[1])))
             return true;
       }
@@ -306,7 +305,7 @@ bool recombine(std::vector<Term>& terms, int64_t& constant) {
   return false;
 }
 
-Expr multiply(Expr a, Expr b) {
+Expr multiply(const Expr& a, const Expr& b) {
   if (a.is_constant() && b.is_constant()) return Expr(checked_mul(a->value, b->value));
   if (a.is(0) || b.is(0)) return Expr(0);
   if (a.is(1)) return b;
@@ -332,7 +331,7 @@ struct Coarse {
   int64_t step;
   Expr whole, rest;
 };
-std::optional<Coarse> coarsened(Expr e, Expr b) {
+std::optional<Coarse> coarsened(const Expr& e, const Expr& b) {
   if (!b.is_constant() || b->value <= 1) return std::nullopt;
   int64_t c;
   const std::vector<Term> terms = terms_of(e, c);
@@ -358,7 +357,7 @@ std::optional<Coarse> coarsened(Expr e, Expr b) {
   return std::nullopt;
 }
 
-Expr divide(Expr a, Expr b) {
+Expr divide(const Expr& a, const Expr& b) {
   BRASA_CHECK(!b.is(0), "a size would be divided by 0: ", a);
   if (b.is(1)) return a;
   if (a.is_constant() && b.is_constant() && b->value != 0) return Expr(floor_div(a->value, b->value));
@@ -379,7 +378,7 @@ Expr divide(Expr a, Expr b) {
   return quotient + make(ExprKind::FloorDiv, 0, {rest, b});
 }
 
-Expr remainder(Expr a, Expr b) {
+Expr remainder(const Expr& a, const Expr& b) {
   BRASA_CHECK(!b.is(0), "a size would be divided by 0: ", a);
   if (b.is(1)) return Expr(0);
   if (a.is_constant() && b.is_constant() && b->value != 0) return Expr(floor_mod(a->value, b->value));
@@ -400,19 +399,21 @@ Expr remainder(Expr a, Expr b) {
   return make(ExprKind::Mod, 0, {rest, b});
 }
 
-Expr minimum(Expr a, Expr b) {
-  if (a == b) return a;
+Expr minimum(const Expr& x, const Expr& y) {
+  if (x == y) return x;
   // As it is printed, so that what is read back is asked the same.
-  if (before(b, a)) std::swap(a, b);
+  bool swapped = before(y, x);
+  const Expr &a = swapped ? y : x, &b = swapped ? x : y;
   Order order = order_of(a, b);
   if (order.not_after) return a;
   if (order.not_before) return b;
   return make(ExprKind::Min, 0, {a, b});
 }
 
-Expr maximum(Expr a, Expr b) {
-  if (a == b) return a;
-  if (before(b, a)) std::swap(a, b);
+Expr maximum(const Expr& x, const Expr& y) {
+  if (x == y) return x;
+  bool swapped = before(y, x);
+  const Expr &a = swapped ? y : x, &b = swapped ? x : y;
   Order order = order_of(a, b);
   if (order.not_after) return b;
   if (order.not_before) return a;
@@ -421,7 +422,7 @@ Expr maximum(Expr a, Expr b) {
 
 }  // namespace
 
-Expr operator+(Expr a, Expr b) {
+Expr operator+(const Expr& a, const Expr& b) {
   if (a.is_constant() && b.is_constant()) return Expr(checked_add(a->value, b->value));
   if (a.is(0)) return b;
   if (b.is(0)) return a;
@@ -431,17 +432,17 @@ Expr operator+(Expr a, Expr b) {
   return expr_of(std::move(terms), checked_add(ca, cb));
 }
 
-Expr operator-(Expr a) { return a * Expr(-1); }
-Expr operator-(Expr a, Expr b) { return a + (-b); }
+Expr operator-(const Expr& a) { return a * Expr(-1); }
+Expr operator-(const Expr& a, const Expr& b) { return a + (-b); }
 
-Expr operator*(Expr a, Expr b) { return remembered<multiply>(a, b); }
-Expr floordiv(Expr a, Expr b) { return remembered<divide>(a, b); }
-Expr mod(Expr a, Expr b) { return remembered<remainder>(a, b); }
-Expr min(Expr a, Expr b) { return remembered<minimum>(a, b); }
-Expr max(Expr a, Expr b) { return remembered<maximum>(a, b); }
-Expr ceildiv(Expr a, Expr b) { return floordiv(a + b - Expr(1), b); }
+Expr operator*(const Expr& a, const Expr& b) { return remembered<multiply>(a, b); }
+Expr floordiv(const Expr& a, const Expr& b) { return remembered<divide>(a, b); }
+Expr mod(const Expr& a, const Expr& b) { return remembered<remainder>(a, b); }
+Expr min(const Expr& a, const Expr& b) { return remembered<minimum>(a, b); }
+Expr max(const Expr& a, const Expr& b) { return remembered<maximum>(a, b); }
+Expr ceildiv(const Expr& a, const Expr& b) { return floordiv(a + b - Expr(1), b); }
 
-std::optional<bool> provably_equal(Expr a, Expr b) {
+std::optional<bool> provably_equal(const Expr& a, const Expr& b) {
   if (a == b) return true;
   auto difference = difference_of(a, b);
   if (!difference) return std::nullopt;
@@ -456,11 +457,11 @@ std::optional<bool> provably_equal(Expr a, Expr b) {
   return std::nullopt;
 }
 
-std::optional<bool> provably_less(Expr a, Expr b) {
+std::optional<bool> provably_less(const Expr& a, const Expr& b) {
   Order order = order_of(a, b);
   return order.before ? std::optional(true) : order.not_before ? std::optional(false) : std::nullopt;
 }
 
-bool provably_divisible(Expr a, int64_t d) { return d == 1 || a->divisor % d == 0; }
+bool provably_divisible(const Expr& a, int64_t d) { return d == 1 || a->divisor % d == 0; }
 
 }  // namespace brasa::ir

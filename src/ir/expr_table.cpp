@@ -1,8 +1,8 @@
 #include "ir/expr_table.h"
 
+#include <algorithm>
 #include <array>
 #include <climits>
-#include <deque>
 #include <mutex>
 #include <unordered_set>
 
@@ -61,7 +61,7 @@ Interval multiply(Interval a, Interval b) {
 }
 
 Interval bounds_of(const ExprNode& n) {
-  auto of = [](Expr e) { return Interval{e->min, e->max}; };
+  auto of = [](const Expr& e) { return Interval{e->min, e->max}; };
   switch (n.kind) {
     case ExprKind::Constant: return {n.value, n.value};
     case ExprKind::Size: return {n.value, kUnknownMax};
@@ -73,12 +73,12 @@ Interval bounds_of(const ExprNode& n) {
     case ExprKind::Mul: {
       // The coefficient last: the product of sizes has a known end, whichever sign it gets.
       Interval r{1, 1};
-      for (Expr a : n.args) r = multiply(r, of(a));
+      for (const Expr& a : n.args) r = multiply(r, of(a));
       return multiply(r, {n.value, n.value});
     }
     case ExprKind::Add: {
       Interval r{n.value, n.value};
-      for (Expr a : n.args) r = {add_bound(r.min, a->min, kUnknownMin), add_bound(r.max, a->max, kUnknownMax)};
+      for (const Expr& a : n.args) r = {add_bound(r.min, a->min, kUnknownMin), add_bound(r.max, a->max, kUnknownMax)};
       return r;
     }
     case ExprKind::FloorDiv: {
@@ -107,7 +107,7 @@ uint64_t hash_of(const ExprNode& n) {
   uint64_t h = mix(static_cast<uint64_t>(n.kind), n.id);
   h = mix(h, static_cast<uint64_t>(n.value));
   h = mix(h, static_cast<uint64_t>(n.multiple));
-  for (Expr a : n.args) h = mix(h, a->hash);
+  for (const Expr& a : n.args) h = mix(h, a->hash);
   return h;
 }
 
@@ -117,13 +117,13 @@ int64_t divisor_of(const ExprNode& n) {
     case ExprKind::Size: return n.multiple;
     case ExprKind::Mul: {
       int64_t d = n.value;
-      for (Expr a : n.args)
+      for (const Expr& a : n.args)
         if (__builtin_mul_overflow(d, a->divisor, &d)) return 1;
       return d;
     }
     case ExprKind::Add: {
       int64_t d = n.value;
-      for (Expr a : n.args) d = common_divisor(d, a->divisor);
+      for (const Expr& a : n.args) d = common_divisor(d, a->divisor);
       return d;
     }
     case ExprKind::Min:
@@ -135,7 +135,7 @@ int64_t divisor_of(const ExprNode& n) {
 uint32_t weight_of(const ExprNode& n) {
   uint32_t weight = 1;
   if (n.kind == ExprKind::Range || n.kind == ExprKind::Value) return weight;  // written as its name
-  for (Expr a : n.args) weight = std::min(kLargestWeight, weight + a->weight);
+  for (const Expr& a : n.args) weight = std::min(kLargestWeight, weight + a->weight);
   return weight;
 }
 
@@ -149,92 +149,154 @@ struct NodeEqual {
   }
 };
 
+bool names_itself(const ExprNode& n) {
+  return n.kind == ExprKind::Size || n.kind == ExprKind::Range || n.kind == ExprKind::Value;
+}
+
+bool is_used(const ExprNode& n) {
+  uint32_t own = names_itself(n) ? 1 : 0;  // by the list of its symbols
+  return n.lasting || n.users.load(std::memory_order_acquire) != own;
+}
+
 // A set that is in parts which grow one after the other: one that has millions of expressions would stop a compilation for a second.
+// A part that has doubled drops what nobody uses. The lock of the table is held meanwhile, so nobody finds what goes.
 class Interned {
  public:
   Interned() {
     for (size_t i = 0; i < kParts; ++i)
-      parts_[i].max_load_factor(0.5F + 0.5F * static_cast<float>(i) /
-                                           static_cast<float>(kParts));  // each doubles at another size
+      parts_[i].nodes.max_load_factor(0.5F + 0.5F * static_cast<float>(i) /
+                                                 static_cast<float>(kParts));  // each doubles at another size
   }
-  const ExprNode* find(const ExprNode& n) {
+  ExprNode* find(ExprNode& n) {
     Part& part = part_of(n);
-    auto it = part.find(&n);
-    return it == part.end() ? nullptr : *it;
+    auto it = part.nodes.find(&n);
+    return it == part.nodes.end() ? nullptr : *it;
   }
-  void add(const ExprNode& n) { part_of(n).insert(&n); }
+  void add(ExprNode& n) {
+    Part& part = part_of(n);
+    if (part.nodes.size() >= part.limit) sweep(part);
+    part.nodes.insert(&n);
+  }
+
+  size_t size() const {
+    size_t all = 0;
+    for (const Part& part : parts_) all += part.nodes.size();
+    return all;
+  }
 
  private:
-  using Part = std::unordered_set<const ExprNode*, NodeHash, NodeEqual>;
-  static constexpr size_t kParts = 256;
+  static constexpr size_t kParts = 256, kFewest = 128;
+  struct Part {
+    std::unordered_set<ExprNode*, NodeHash, NodeEqual> nodes;
+    size_t limit = kFewest;
+  };
   Part& part_of(const ExprNode& n) { return parts_[n.hash % kParts]; }
+
+  void sweep(Part& part) {
+    std::vector<ExprNode*> unused;
+    for (ExprNode* n : part.nodes)
+      if (!is_used(*n)) unused.push_back(n);
+    // With an expression go the parts that were left to it alone, however deep they nest.
+    while (!unused.empty()) {
+      ExprNode* n = unused.back();
+      unused.pop_back();
+      part_of(*n).nodes.erase(n);
+      ExprTable::destroy(n, unused);
+    }
+    part.limit = std::max(kFewest, 2 * part.nodes.size());
+  }
+
   std::array<Part, kParts> parts_;
 };
 
-// Expressions live as long as the process, in static objects too.
+// Lives as long as the process, since expressions are in static objects, too.
 struct Nodes {
-  ProcessMutex mutex;
-  std::deque<ExprNode> nodes;
-  std::deque<std::vector<Expr>> symbols;
+  std::mutex mutex;
+  uint64_t made = 0;
   Interned interned;
-
-  // An expression mostly has the symbols of its first operand, and shares their list.
-  const std::vector<Expr>* symbols_of(const ExprNode& n) {
-    static const auto* none = new std::vector<Expr>;
-    if (n.args.empty()) return none;
-    std::vector<Expr> all = *n.args[0]->symbols;
-    for (size_t i = 1; i < n.args.size(); ++i) collect_symbols(n.args[i], all);
-    if (all.size() == n.args[0]->symbols->size()) return n.args[0]->symbols;
-    if (all == *n.args.back()->symbols) return n.args.back()->symbols;
-    return &symbols.emplace_back(std::move(all));
-  }
 };
 Nodes& all_nodes() {
   static auto* instance = new Nodes;
   return *instance;
 }
 
+// An expression mostly has the symbols of its first operand or of its last one, and shares their list.
+std::vector<Expr>* symbols_of(const ExprNode& n) {
+  static auto* none = new std::vector<Expr>;
+  if (n.args.empty()) return none;
+  std::vector<Expr> all = *n.args[0]->symbols;
+  for (size_t i = 1; i < n.args.size(); ++i) collect_symbols(n.args[i], all);
+  if (all.size() == n.args[0]->symbols->size()) return n.args[0]->symbols;
+  if (all == *n.args.back()->symbols) return n.args.back()->symbols;
+  return new std::vector<Expr>(std::move(all));
+}
+bool owns_symbols(const ExprNode& n) {
+  if (names_itself(n)) return true;
+  return !n.args.empty() && n.symbols != n.args.front()->symbols && n.symbols != n.args.back()->symbols;
+}
+
 // Numbers that shapes and indices are full of are found without a lock.
 constexpr int64_t kSmallest = -16, kLargest = 1024;
+bool is_small(int64_t value) { return value >= kSmallest && value <= kLargest; }
 
 }  // namespace
 
 Expr ExprTable::make(ExprKind kind, int64_t value, std::vector<Expr> args, uint32_t id, int64_t multiple) {
-  ExprNode n{kind, id, value, multiple, std::move(args), 0, 0, 0, 0, nullptr, 1, 0};
+  ExprNode n{kind, id, value, multiple, std::move(args), 0, 0, 0, 0, nullptr, 1, 0, false, 0};
   n.hash = hash_of(n);
   Nodes& all = all_nodes();
   std::lock_guard lock(all.mutex);
   if (const ExprNode* known = all.interned.find(n)) return Expr(known);
   Interval b = bounds_of(n);
-  n.min = b.min;
-  n.max = b.max;
-  n.order = all.nodes.size();
-  n.weight = weight_of(n);
-  n.divisor = divisor_of(n);
-  ExprNode& node = all.nodes.emplace_back(std::move(n));
-  bool symbol = is_symbol(Expr(&node));
-  node.symbols = symbol ? &all.symbols.emplace_back(std::vector{Expr(&node)}) : all.symbols_of(node);
-  all.interned.add(node);
-  return Expr(&node);
+  int64_t divisor = divisor_of(n);
+  uint32_t weight = weight_of(n);
+  bool lasting = kind == ExprKind::Size || (kind == ExprKind::Constant && is_small(value));
+  auto* node = new ExprNode{kind,  id,    value,   multiple, std::move(n.args), n.hash,  all.made++,
+                            b.min, b.max, nullptr, divisor,  weight,            lasting, 0};
+  node->symbols = names_itself(*node) ? new std::vector{Expr(node)} : symbols_of(*node);
+  all.interned.add(*node);
+  return Expr(node);
 }
 
-const ExprNode* ExprTable::number(int64_t value) {
-  if (value < kSmallest || value > kLargest) return make(ExprKind::Constant, value, {}).node();
+size_t ExprTable::size() {
+  Nodes& all = all_nodes();
+  std::lock_guard lock(all.mutex);
+  return all.interned.size();
+}
+
+void ExprTable::destroy(ExprNode* n, std::vector<ExprNode*>& unused) {
+  auto drop = [&](Expr& e) {
+    auto* part = const_cast<ExprNode*>(std::exchange(e.node_, nullptr));
+    if (part == n || part->lasting) return;
+    part->users.fetch_sub(1, std::memory_order_acq_rel);
+    if (!is_used(*part)) unused.push_back(part);
+  };
+  if (owns_symbols(*n)) {
+    for (Expr& e : *n->symbols) drop(e);
+    delete n->symbols;
+  }
+  for (Expr& e : n->args) drop(e);
+  delete n;
+}
+
+Expr::Expr(int64_t constant) : node_(nullptr) {
   static const auto* small = [] {
-    auto* nodes = new std::array<const ExprNode*, kLargest - kSmallest + 1>;
-    for (int64_t v = kSmallest; v <= kLargest; ++v) (*nodes)[v - kSmallest] = make(ExprKind::Constant, v, {}).node();
-    return nodes;
+    auto* numbers = new std::array<const ExprNode*, kLargest - kSmallest + 1>;
+    for (int64_t v = kSmallest; v <= kLargest; ++v)
+      (*numbers)[v - kSmallest] = ExprTable::make(ExprKind::Constant, v, {}).node();
+    return numbers;
   }();
-  return (*small)[value - kSmallest];
+  if (is_small(constant))
+    node_ = (*small)[constant - kSmallest];
+  else
+    *this = ExprTable::make(ExprKind::Constant, constant, {});
 }
-
-Expr::Expr(int64_t constant) : node_(ExprTable::number(constant)) {}
 
 Expr Expr::size(uint32_t id, int64_t min, int64_t multiple) {
   return ExprTable::make(ExprKind::Size, min, {}, id, multiple);
 }
-Expr Expr::range(uint32_t id, Expr extent) { return ExprTable::make(ExprKind::Range, 0, {extent}, id); }
-Expr Expr::value(uint32_t id, Expr extent) { return ExprTable::make(ExprKind::Value, 0, {extent}, id); }
+Expr Expr::range(uint32_t id, const Expr& extent) { return ExprTable::make(ExprKind::Range, 0, {extent}, id); }
+Expr Expr::value(uint32_t id, const Expr& extent) { return ExprTable::make(ExprKind::Value, 0, {extent}, id); }
 
 int64_t Expr::constant() const {
   BRASA_ASSERT(is_constant(), str(*this), " is not a constant");
@@ -244,6 +306,6 @@ std::optional<int64_t> Expr::maybe_constant() const {
   return is_constant() ? std::optional(node_->value) : std::nullopt;
 }
 
-bool is_symbol(Expr e) { return e->kind == ExprKind::Size || e->kind == ExprKind::Range || e->kind == ExprKind::Value; }
+bool is_symbol(const Expr& e) { return names_itself(*e.node()); }
 
 }  // namespace brasa::ir

@@ -14,7 +14,7 @@ namespace {
 constexpr uint32_t kSmallTree = 64;
 
 template <typename T, typename Compute>
-T once(std::unordered_map<const ExprNode*, T>& known, Expr e, Compute compute) {
+T once(std::unordered_map<const ExprNode*, T>& known, const Expr& e, Compute compute) {
   if (e->weight <= kSmallTree) return compute(e);
   if (auto it = known.find(e.node()); it != known.end()) return it->second;
   T result = with_room([&] { return compute(e); });
@@ -26,10 +26,10 @@ struct Evaluation {
   const std::function<int64_t(const ExprNode&)>& symbol;
   std::unordered_map<const ExprNode*, int64_t> known;
 
-  int64_t of(Expr e) {
-    return once(known, e, [this](Expr part) { return compute(part); });
+  int64_t of(const Expr& e) {
+    return once(known, e, [this](const Expr& part) { return compute(part); });
   }
-  int64_t compute(Expr e) {
+  int64_t compute(const Expr& e) {
     switch (e->kind) {
       case ExprKind::Constant: return e->value;
       case ExprKind::Size:
@@ -37,12 +37,12 @@ struct Evaluation {
       case ExprKind::Value: return symbol(*e.node());
       case ExprKind::Mul: {
         int64_t r = e->value;
-        for (Expr a : e->args) r = checked_mul(r, of(a));
+        for (const Expr& a : e->args) r = checked_mul(r, of(a));
         return r;
       }
       case ExprKind::Add: {
         int64_t r = e->value;
-        for (Expr a : e->args) r = checked_add(r, of(a));
+        for (const Expr& a : e->args) r = checked_add(r, of(a));
         return r;
       }
       default: break;
@@ -62,21 +62,21 @@ struct Substitution {
   std::unordered_map<const ExprNode*, std::optional<Expr>> symbols;
   std::unordered_map<const ExprNode*, Expr> known;
 
-  const std::optional<Expr>& replacement(Expr s) {
+  const std::optional<Expr>& replacement(const Expr& s) {
     auto it = symbols.find(s.node());
     return it != symbols.end() ? it->second : symbols.emplace(s.node(), f(s)).first->second;
   }
   // A part without a symbol that changes is in normal form already.
-  Expr of(Expr e) {
-    if (std::none_of(e->symbols->begin(), e->symbols->end(), [&](Expr s) { return replacement(s).has_value(); }))
+  Expr of(const Expr& e) {
+    if (std::none_of(e->symbols->begin(), e->symbols->end(), [&](const Expr& s) { return replacement(s).has_value(); }))
       return e;
-    return once(known, e, [this](Expr part) { return compute(part); });
+    return once(known, e, [this](const Expr& part) { return compute(part); });
   }
-  Expr compute(Expr e) {
+  Expr compute(const Expr& e) {
     if (is_symbol(e)) return *replacement(e);
     if (e->kind == ExprKind::Mul || e->kind == ExprKind::Add) {
       Expr r(e->value);
-      for (Expr a : e->args) r = e->kind == ExprKind::Mul ? r * of(a) : r + of(a);
+      for (const Expr& a : e->args) r = e->kind == ExprKind::Mul ? r * of(a) : r + of(a);
       return r;
     }
     Expr a = of(e->args[0]), b = of(e->args[1]);
@@ -91,37 +91,37 @@ struct Substitution {
 
 }  // namespace
 
-int64_t evaluate(Expr e, const std::function<int64_t(const ExprNode&)>& symbol) { return Evaluation{symbol, {}}.of(e); }
+int64_t evaluate(const Expr& e, const std::function<int64_t(const ExprNode&)>& symbol) { return Evaluation{symbol, {}}.of(e); }
 
-Expr substitute(Expr e, const std::function<std::optional<Expr>(Expr)>& f) { return Substitution{f, {}, {}}.of(e); }
+Expr substitute(const Expr& e, const std::function<std::optional<Expr>(Expr)>& f) { return Substitution{f, {}, {}}.of(e); }
 
-void collect_symbols(Expr e, std::vector<Expr>& out) {
-  for (Expr s : *e->symbols)
+void collect_symbols(const Expr& e, std::vector<Expr>& out) {
+  for (const Expr& s : *e->symbols)
     if (std::find(out.begin(), out.end(), s) == out.end()) out.push_back(s);
 }
 
-bool contains_symbol(Expr e, Expr symbol) {
+bool contains_symbol(const Expr& e, const Expr& symbol) {
   return std::find(e->symbols->begin(), e->symbols->end(), symbol) != e->symbols->end();
 }
 
 Expr product(std::span<const Expr> items) {
   Expr r(1);
-  for (Expr e : items) r = r * e;
+  for (const Expr& e : items) r = r * e;
   return r;
 }
 
-void append_to(std::string& out, Expr e) {
+void append_to(std::string& out, const Expr& e) {
   constexpr uint32_t kLongest = 1000;
-  append_to(out, e, [&](Expr part) {
+  append_to(out, e, [&](const Expr& part) {
     if (part->weight <= kLongest) return false;
     out += str("e#", part->order);
     return true;
   });
 }
 
-void append_to(std::string& out, Expr e, const std::function<bool(Expr)>& part) {
+void append_to(std::string& out, const Expr& e, const std::function<bool(Expr)>& part) {
   if (part(e)) return;
-  auto atom = [&](Expr a) {
+  auto atom = [&](const Expr& a) {
     bool wrap = a->kind == ExprKind::Add || a->kind == ExprKind::Mul || a->kind == ExprKind::FloorDiv ||
                 a->kind == ExprKind::Mod || (a.is_constant() && a->value < 0);
     if (wrap) out += '(';
@@ -144,7 +144,7 @@ void append_to(std::string& out, Expr e, const std::function<bool(Expr)>& part) 
       return;
     case ExprKind::Mul: {
       bool first = true;
-      for (Expr a : e->args) {
+      for (const Expr& a : e->args) {
         if (!first) out += "*";
         first = false;
         atom(a);
@@ -157,7 +157,7 @@ void append_to(std::string& out, Expr e, const std::function<bool(Expr)>& part) 
     }
     case ExprKind::Add: {
       bool first = true;
-      for (Expr a : e->args) {
+      for (const Expr& a : e->args) {
         if (!first) out += " + ";
         first = false;
         append_to(out, a, part);

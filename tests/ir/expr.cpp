@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <thread>
+
+#include "ir/expr_table.h"
 
 namespace brasa::ir {
 namespace {
@@ -99,6 +102,44 @@ TEST(Expr, NestedSizesCostWhatTheirPartsCost) {
   Expr pooled = Expr::size(0, 1);
   for (int i = 0; i < 40; ++i) pooled = min(ceildiv(pooled, 2), floordiv(pooled - 1, 2) + 1);
   EXPECT_EQ(evaluate(pooled, [](const ExprNode&) { return int64_t{1} << 40; }), 1);
+}
+
+// Each is made of the one before, and is written to a graph's depth.
+Expr nested(int depth, int64_t salt) {
+  Expr e = Expr::size(0);
+  for (int i = 0; i < depth; ++i) e = max(floordiv(e, 2), e - 1000000 * (salt + 1) - i);
+  return e;
+}
+
+TEST(Expr, WhatNobodyUsesGoes) {
+  Expr kept = nested(50, -1);
+  std::string text = str(kept);
+  size_t before = ExprTable::size();
+  for (int64_t salt = 0; salt < 2000; ++salt) nested(50, salt);
+  EXPECT_LT(ExprTable::size(), before + 100000);
+  EXPECT_EQ(str(kept), text);
+  EXPECT_EQ(nested(50, -1), kept);
+}
+
+TEST(Expr, ThreadsMakeAndDropTheSame) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([] {
+      for (int64_t salt = 0; salt < 200; ++salt) {
+        Expr a = nested(20, salt), b = nested(20, salt);
+        EXPECT_EQ(a, b);
+        EXPECT_EQ(evaluate(a - b, [](const ExprNode&) { return int64_t{5}; }), 0);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+}
+
+// Deeper than a small stack, and cheap for each level.
+TEST(Expr, NestedThousandsDeep) {
+  Expr a = nested(3000, 1), b = nested(3000, 2);
+  EXPECT_NE(a, b);
+  EXPECT_EQ(min(a, b), min(b, a));
+  EXPECT_EQ(evaluate(a, [](const ExprNode&) { return int64_t{1} << 20; }), 0);
 }
 
 TEST(Expr, WhatDoesNotFitIsAnError) {
