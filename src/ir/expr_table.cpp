@@ -9,6 +9,7 @@
 #include "support/checked.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/process_mutex.h"
 
 namespace brasa::ir {
 namespace {
@@ -101,6 +102,7 @@ Interval bounds_of(const ExprNode& n) {
   return {kUnknownMin, kUnknownMax};
 }
 
+// Of what it stands for: the same in every process.
 uint64_t hash_of(const ExprNode& n) {
   uint64_t h = mix(static_cast<uint64_t>(n.kind), n.id);
   h = mix(h, static_cast<uint64_t>(n.value));

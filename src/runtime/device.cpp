@@ -8,6 +8,7 @@
 
 #include "runtime/float32_products.h"
 #include "support/error.h"
+#include "support/process_mutex.h"
 #include "support/settings.h"
 #include "support/thread_object.h"
 
@@ -23,7 +24,7 @@ struct Table {
   static constexpr size_t kMost = 16;
   std::array<const DeviceRow*, kMost> rows{};
   std::atomic<size_t> count{0};
-  std::mutex mutex;
+  ProcessMutex mutex;
   static Table& get() {
     static Table* table = [] {
       auto* t = new Table;
@@ -52,7 +53,7 @@ int8_t& current_index(const DeviceRow& row) {
 }
 
 struct Callbacks {
-  std::mutex mutex;
+  ProcessMutex mutex;
   std::vector<std::pair<int, MemoryCallback>> list;
   int next = 1;
   static Callbacks& get() {
@@ -166,7 +167,7 @@ Stream stream_from_pool(Device& device, bool urgent) {
     std::vector<Stream> streams;
     size_t next = 0;
   };
-  static std::mutex mutex;
+  static auto& mutex = *new ProcessMutex;
   static auto& pools = *new std::map<std::pair<const Device*, bool>, Pool>;  // for ever: work may end late
   std::lock_guard lock(mutex);
   Pool& pool = pools[{&device, urgent}];

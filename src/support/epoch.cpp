@@ -1,4 +1,5 @@
 #include "support/epoch.h"
+#include "support/process_mutex.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -46,7 +47,7 @@ struct Retired {
   std::function<void()> free;
 };
 struct Waiting {
-  std::mutex mutex;
+  ProcessMutex mutex;
   std::vector<Retired> retired;
   static Waiting& get() {
     static auto* waiting = new Waiting;

@@ -11,6 +11,7 @@
 #include "ops/bodies.h"
 #include "ops/decompose.h"
 #include "support/error.h"
+#include "support/process_mutex.h"
 #include "transforms/jvp.h"
 #include "transforms/vjp.h"
 #include "transforms/vmap.h"
@@ -61,7 +62,7 @@ class Registry {
   }
 
  private:
-  std::mutex mutex_;
+  ProcessMutex mutex_;
   std::deque<Row> rows_;
   std::unordered_map<std::string, const Row*> by_name_;
 };

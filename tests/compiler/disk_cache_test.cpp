@@ -149,6 +149,25 @@ TEST(DiskCache, RemovesWhatWasUsedLeastRecently) {
   EXPECT_FALSE(fs::exists(f.version() / ".brasa-0123456789abcdef.tmp"));
 }
 
+// Entries from a time that is yet to come would stay for ever, and push out each new one.
+TEST(DiskCache, AClockThatWasWrong) {
+  Folder f;
+  DiskCache cache(f.path.string(), 1 << 30);
+  std::string code(8000, 'x');
+  auto tomorrow = fs::file_time_type::clock::now() + std::chrono::hours(24);
+  for (int i = 0; i < 20; ++i) {
+    cache.write(key(i), code);
+    if (i < 10) fs::last_write_time(f.entry(i), tomorrow);
+  }
+  ASSERT_EQ(cache.read(key(3)), code);  // which sets its time
+  uint64_t all = 0;
+  for (const DiskCache::Entry& e : cache.entries()) all += e.bytes;
+  cache.trim(all * 6 / 10);
+  EXPECT_EQ(cache.read(key(3)), code);
+  EXPECT_EQ(cache.read(key(2)), std::nullopt);
+  EXPECT_EQ(cache.read(key(19)), code);
+}
+
 TEST(DiskCache, StaysBelowItsLimit) {
   Folder f;
   DiskCache cache(f.path.string(), 1 << 20);

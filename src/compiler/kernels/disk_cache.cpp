@@ -66,6 +66,8 @@ void warn_once(const std::string& folder) {
 uint64_t checksum(std::string_view key, std::string_view bytes) { return hash_bytes(bytes, hash_bytes(key)); }
 
 int64_t now() { return static_cast<int64_t>(std::time(nullptr)); }
+// When a file was used last. A time that is yet to come is of a clock that was wrong: it says nothing.
+int64_t time_of(const struct stat& status) { return status.st_mtime > now() + kHour ? 0 : status.st_mtime; }
 
 template <class F>
 void each_name(int folder, F f) {
@@ -140,7 +142,7 @@ std::optional<std::string> DiskCache::read(const std::string& key) const {
   std::memcpy(&h, bytes.data(), sizeof h);
   bytes.erase(0, sizeof h);
   if (std::memcmp(h.magic, kMagic, sizeof kMagic) != 0 || h.checksum != checksum(key, bytes)) return std::nullopt;
-  if (status.st_mtime < now() - kHour) ::futimens(file.get(), nullptr);
+  if (time_of(status) < now() - kHour) ::futimens(file.get(), nullptr);
   return bytes;
 }
 
@@ -168,7 +170,7 @@ void DiskCache::trim_sometimes(uint64_t written, const Descriptor& version) cons
   static std::atomic<bool> looked{false};
   struct stat stamp;
   bool late = !looked.exchange(true) &&
-              (::fstatat(version.get(), kStamp, &stamp, AT_SYMLINK_NOFOLLOW) != 0 || stamp.st_mtime < now() - kDay);
+              (::fstatat(version.get(), kStamp, &stamp, AT_SYMLINK_NOFOLLOW) != 0 || time_of(stamp) < now() - kDay);
   if (since.fetch_add(written) + written < limit_ / 16 && !late) return;
   since = 0;
   Descriptor file(::openat(version.get(), kStamp, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
@@ -183,7 +185,7 @@ std::vector<DiskCache::Entry> DiskCache::entries() const {
   auto add = [&](int fd, const std::string& version, const std::string& name) {
     struct stat status;
     if (is_cache_key(name) && ::fstatat(fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(status.st_mode))
-      out.push_back({version, name, static_cast<uint64_t>(status.st_blocks) * 512, status.st_mtime});
+      out.push_back({version, name, static_cast<uint64_t>(status.st_blocks) * 512, time_of(status)});
   };
   each_name(folder.get(), [&](const std::string& name) {
     // The first version kept its entries here.

@@ -15,6 +15,7 @@
 #include "support/error.h"
 #include "support/hash.h"
 #include "support/log.h"
+#include "support/process_mutex.h"
 
 namespace brasa::compiler {
 namespace {
@@ -46,7 +47,7 @@ class Loaded {
   size_t sweep_at_ = kLeast;
 };
 
-std::mutex g_mutex;
+ProcessMutex g_mutex;
 Loaded& loaded() {
   static auto* kernels = new Loaded;
   return *kernels;

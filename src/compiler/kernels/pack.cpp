@@ -18,6 +18,7 @@
 #include "compiler/version.h"
 #include "support/error.h"
 #include "support/output_file.h"
+#include "support/process_mutex.h"
 #include "support/settings.h"
 
 namespace brasa::compiler {
@@ -120,14 +121,14 @@ class Pack {
   static constexpr size_t kKey = 33;  // a letter and a hash
 
  private:
-  std::mutex mutex_;
+  ProcessMutex mutex_;
   bool opened_ = false;
   PackFacts facts_;
   std::vector<Image> images_;
   std::unordered_map<std::string, size_t> where_;
 };
 
-std::mutex g_mutex;
+ProcessMutex g_mutex;
 bool g_recording = false;
 std::vector<runtime::KernelImage>& recorded() {
   static auto* images = new std::vector<runtime::KernelImage>;
