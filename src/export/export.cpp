@@ -210,7 +210,9 @@ void check_all_sizes(const std::vector<Tensor>& inputs, const std::vector<InputT
     std::string given;
     for (size_t i = 0; i < example.size(); ++i)
       given += str(i ? ", " : "", "'", types[i].name, "' ", example[i].sizes());
-    fail(str("export: there is no code for ", given, ", which the ranges allow and `strict` asks for"));
+    fail(str("export: there is no code for ", given, ", which the ranges allow and `strict` asks for: the program ",
+             "depends on these sizes in a way that is not known (a branch on them, an integer that its own language ",
+             "computes); give narrower ranges, or export without `strict`"));
   };
   for (int64_t apart : {0, 1}) {
     for (int64_t size = 0; size <= 200; ++size) check(size, apart);
