@@ -9,6 +9,13 @@ namespace brasa::capture {
 
 using ir::Expr;
 
+uint32_t name_of(const CallArg& a, size_t item) {
+  if (!a.named) return 0;
+  if (a.kind != CallArg::Kind::Ints) return a.size;
+  // One integer may stand for a list of equal ones.
+  return a.size == 0 ? 0 : static_cast<uint32_t>(a.ints[a.size + std::min<size_t>(item, a.size - 1)]);
+}
+
 std::optional<Expr> Names::size_of(const Tensor& t, int64_t dim) {
   std::optional<Number> value = number_of_(t);
   if (!value) return std::nullopt;
@@ -51,14 +58,9 @@ uint64_t Names::put_in(Event& event, std::span<const CallArg> args) const {
   for (size_t i = 0; i < args.size(); ++i) {
     const CallArg& a = args[i];
     if (!a.named || event.row->schema.params[i].use == ir::NumberUse::Known) continue;
-    auto name_of = [&](size_t k) {
-      // One integer may stand for a list of equal ones.
-      return a.kind == CallArg::Kind::Ints ? static_cast<uint32_t>(a.ints[a.size + std::min<size_t>(k, a.size - 1)])
-                                           : a.size;
-    };
     bool all = true;
     auto put = [&](Expr& item, size_t k) {
-      std::optional<Expr> e = of(name_of(k));
+      std::optional<Expr> e = of(capture::name_of(a, k));
       if (e) item = *e;
       all = all && e;
     };

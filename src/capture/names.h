@@ -15,6 +15,9 @@ namespace brasa::capture {
 
 class Path;
 
+/// The name of an item among an integer argument's, of the only one where that is no list; 0: it has none.
+uint32_t name_of(const CallArg& a, size_t item);
+
 /// The integers that one recording knows as expressions of its values' sizes. Each of these sizes is a symbol of its own here, whatever the
 /// trace has for it: a call may go over to another trace.
 class Names final : public KnownSizes {

@@ -204,8 +204,12 @@ void check_all_sizes(const std::vector<Tensor>& inputs, const std::vector<InputT
                      const std::function<bool(const std::vector<Tensor>&)>& covered) {
   auto check = [&](int64_t size, int64_t apart) {
     std::vector<Tensor> example;
-    for (const std::vector<int64_t>& sizes : sizes_near(inputs, types, size, apart))
+    for (const std::vector<int64_t>& sizes : sizes_near(inputs, types, size, apart)) {
+      double elements = 1;
+      for (int64_t n : sizes) elements *= static_cast<double>(n);
+      if (elements > 0x1p48) return;  // no memory has them
       example.push_back(zeros({}, TensorOptions(types[example.size()].dtype).device(Device(kCPU))).expand(sizes));
+    }
     if (covered(example)) return;
     std::string given;
     for (size_t i = 0; i < example.size(); ++i)

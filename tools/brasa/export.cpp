@@ -29,11 +29,11 @@ std::string function_name(const std::string& path) {
 }
 
 void run(Options o) {
-  BRASA_CHECK(!std::filesystem::path(o.out).filename().empty(), "export: --out is '", o.out,
-              "', expected the name of a file");
+  if (std::filesystem::path(o.out).filename().empty())
+    throw Error("export: --out is '" + o.out + "', expected the name of a file");
   bool archive = o.kind == "pt2" || o.kind == "recorded-pt2";
-  BRASA_CHECK(!archive || !o.to.strict, "export: --strict asks for code for all sizes; an archive (--kind ", o.kind,
-              ") has none");
+  if (archive && o.to.strict)
+    throw Error("export: --strict asks for code for all sizes; an archive (--kind " + o.kind + ") has none");
   if (o.kind == "object" || o.kind == "shared") o.to.name = function_name(o.out);
   o.to.weights_beside = o.weights == "beside";
   io::ExportedModule module = io::load_pt2(o.model);
