@@ -162,6 +162,7 @@ TEST(ExportedSizes, ArithmeticOfSizesHoldsForAllOfThem) {
     export_(net, options).write_pt2(recorded);
     io::ExportedModule again = io::load_pt2(recorded);
     options.targets = {"x86-64"};
+    options.name = "alone";
     Loaded alone(export_(net, options), folder.path);
     for (auto [s0, s1, s2] : kSizes) {
       Tensor a = rand({s0, s1}), b = rand({s2}), want = c.compute(a, b);
