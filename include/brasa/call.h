@@ -31,7 +31,9 @@ struct CallArg {
     MemoryFormat,
     Generator,
   };
-  Kind kind = Kind::None;
+  Kind kind : 7 = Kind::None;
+  /// An integer that a recording knows as more than its value: the size is its name there, and behind a list's items lie their names, 0 for none.
+  bool named : 1 = false;
   uint32_t size = 0;  // of lists and strings
   union {
     const Tensor* tensor;  // also lists

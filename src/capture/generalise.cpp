@@ -246,6 +246,7 @@ Event Generaliser::generalised(const Event& event, const Event* known, const Inp
   for (size_t i = 0; i < event.args.size(); ++i) {
     const ir::Param& p = event.row->schema.params[i];
     const ir::Arg* old = known ? &known->args[i] : nullptr;
+    if (i < 64 && hint.exact >> i & 1) continue;
     if (p.use == ir::NumberUse::Input && !p.list) {
       out.args[i] = number(old, event.args[i], p);
     } else if (p.use == ir::NumberUse::Size) {
@@ -257,7 +258,9 @@ Event Generaliser::generalised(const Event& event, const Event* known, const Inp
         if (old && (!k || k->size() != list->size())) continue;
         std::vector<Expr> items;
         for (size_t d = 0; d < list->size(); ++d)
-          items.push_back(integer(k ? std::optional((*k)[d]) : std::nullopt, (*list)[d].constant(), true));
+          items.push_back((*list)[d].is_constant()
+                              ? integer(k ? std::optional((*k)[d]) : std::nullopt, (*list)[d].constant(), true)
+                              : (*list)[d]);
         out.args[i] = ir::Arg(std::move(items));
       }
     }

@@ -7,10 +7,12 @@
 
 namespace brasa::capture {
 
-/// What is known of an input's sizes before calls differ in them.
+/// What is known of an event before calls differ in its sizes and integers.
 struct InputHint {
   bool fixed = false;         // they are not general at once, whatever `dynamic` says
   uint64_t dynamic_dims = 0;  // these are, a bit for each
+  /// Of a call: arguments, a bit for each, that are what they are in every call.
+  uint64_t exact = 0;
 };
 
 /// Makes the events of a new trace from those of a call. Where another trace, the model, has an event of the same sort at the

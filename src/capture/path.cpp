@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "capture/describe.h"
+#include "capture/names.h"
 #include "capture/stance.h"
 #include "support/error.h"
 #include "support/log.h"
@@ -40,7 +41,8 @@ std::vector<Trace*> Path::known() const {
   return out;
 }
 
-Number Path::call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view) {
+Number Path::call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view,
+                  const Names* names) {
   Numbered call{row, args, operands, view};
   // Calls are compared with what is known before anything is made of them: agreeing is the rule.
   if (const Event* next = expected()) {
@@ -52,7 +54,8 @@ Number Path::call(const ops::Row& row, std::span<const CallArg> args, std::span<
   event.row = &row;
   event.view = view;
   event.args = call.node_args();
-  return step(std::move(event));
+  uint64_t exact = names && trace_ ? names->put_in(event, args) : 0;
+  return step(std::move(event), {.exact = exact});
 }
 
 Number Path::input(const TensorImpl& t) {

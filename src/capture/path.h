@@ -11,6 +11,8 @@
 
 namespace brasa::capture {
 
+class Names;
+
 /// One call's way through the traces of a place: follows a known trace event by event while the call agrees with it, goes on
 /// to another where that one does, and makes a new one where none does.
 class Path {
@@ -22,7 +24,8 @@ class Path {
   void begin(ResumePoint& point);
 
   /// The number of the first result. `view`: the first operand stands in for the first argument.
-  Number call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view);
+  Number call(const ops::Row& row, std::span<const CallArg> args, std::span<const ir::Value> operands, bool view,
+              const Names* names = nullptr);
   Number input(const TensorImpl& t);
   /// An event that is given with all its numbers.
   Number step(Event event, const InputHint& hint = {});

@@ -158,7 +158,7 @@ bool Session::follow(const ops::Row& row, std::span<const CallArg> args, eager::
 
 Number Session::record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
                        uint32_t& count) {
-  Number first = path_.call(row, args, operands, view);
+  Number first = path_.call(row, args, operands, view, names_.get());
   count = path_.last().count;
   return first;
 }
@@ -169,7 +169,17 @@ Number Session::record_put(const ops::Row& view, int result, std::span<const Cal
   event.row = &transforms::put_row(view, result);
   event.args = Numbered{view, args, operands, true}.node_args();
   event.args.push_back(ir::Arg(numbered(value)));
-  return path_.step(std::move(event));
+  uint64_t exact = names_ ? names_->put_in(event, args) : 0;
+  return path_.step(std::move(event), {.exact = exact});
+}
+
+KnownSizes& Session::know_sizes() {
+  names_ = std::make_unique<Names>(*this, path_, [this](const Tensor& t) -> std::optional<Number> {
+    const Tensor& base = eager::base_of(t);
+    bool known = impl_of(base)->storage->recorder() == this || inputs_.same_as(*impl_of(base));
+    return known ? std::optional(number_of(t)) : std::nullopt;
+  });
+  return *names_;
 }
 
 void Session::drew(const Tensor& key, const Generator& stream, uint64_t count) {

@@ -5,6 +5,7 @@
 
 #include "capture/functional.h"
 #include "capture/joint.h"
+#include "capture/names.h"
 #include "capture/pace.h"
 #include "capture/path.h"
 #include "capture/state.h"
@@ -32,6 +33,8 @@ class Session : public Functional {
   /// Before a call that is in the graph as it is: a segment ends there, and the next one begins behind it.
   void before_opaque_call();
 
+  /// From here on it takes named integers as what they were made of. The recording has to be one segment.
+  KnownSizes& know_sizes();
   /// Runs what was recorded since the last break.
   void finish();
   /// Instead: nothing of what was recorded happens.
@@ -106,6 +109,7 @@ class Session : public Functional {
   };
   std::vector<Write> writes_;
   uint64_t first_sequence_ = 0;  // of autograd nodes made in this segment
+  std::unique_ptr<Names> names_;  // absent: nobody asked for names
 };
 
 }  // namespace brasa::capture

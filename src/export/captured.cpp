@@ -16,6 +16,7 @@
 #include "support/error.h"
 #include "support/source_line.h"
 #include "tensor/autocast.h"
+#include "tensor/known_sizes.h"
 #include "tensor/unwritten.h"
 
 namespace brasa::exporting {
@@ -277,6 +278,7 @@ bool Recording::same_numbers(const Sources& before) const {
 
 std::vector<Tensor> Recording::results(capture::Session& session) {
   Recorder::Scope scope(&session);
+  KnownSizes::Scope sizes(&session.know_sizes());
   ZerosUnwritten zeros;
   eager::CastCache casts;
   try {

@@ -175,11 +175,11 @@ std::vector<std::vector<int64_t>> sizes_near(const std::vector<Tensor>& inputs, 
       auto [at, fresh] = chosen.try_emplace(s.symbol);
       if (fresh) {
         int64_t least = (s.least - s.offset + s.factor - 1) / s.factor, greatest = (s.greatest - s.offset) / s.factor;
-        int64_t wanted = size + apart * before;
+        int64_t wanted = size + apart * (recording ? before * (before + 1) / 2 : before);
         if (wanted < least) wanted += least;
         if (recording && wanted > greatest)
           wanted = std::max({least, std::min<int64_t>(2, greatest), greatest - size % 5 - apart * before});
-        at->second = std::min(wanted, greatest);
+        at->second = std::min(std::max(wanted, least), greatest);
       }
       sizes[d] = s.factor * at->second + s.offset;
     }
@@ -204,13 +204,19 @@ void check_all_sizes(const std::vector<Tensor>& inputs, const std::vector<InputT
                      const std::function<bool(const std::vector<Tensor>&)>& covered) {
   auto check = [&](int64_t size, int64_t apart) {
     std::vector<Tensor> example;
-    for (const std::vector<int64_t>& sizes : sizes_near(inputs, types, size, apart))
+    for (const std::vector<int64_t>& sizes : sizes_near(inputs, types, size, apart)) {
+      double elements = 1;
+      for (int64_t n : sizes) elements *= static_cast<double>(n);
+      if (elements > 0x1p48) return;  // no memory has them
       example.push_back(zeros({}, TensorOptions(types[example.size()].dtype).device(Device(kCPU))).expand(sizes));
+    }
     if (covered(example)) return;
     std::string given;
     for (size_t i = 0; i < example.size(); ++i)
       given += str(i ? ", " : "", "'", types[i].name, "' ", example[i].sizes());
-    fail(str("export: there is no code for ", given, ", which the ranges allow and `strict` asks for"));
+    fail(str("export: there is no code for ", given, ", which the ranges allow and `strict` asks for: the program ",
+             "depends on these sizes in a way that is not known (a branch on them, an integer that its own language ",
+             "computes); give narrower ranges, or export without `strict`"));
   };
   for (int64_t apart : {0, 1}) {
     for (int64_t size = 0; size <= 200; ++size) check(size, apart);
@@ -253,13 +259,24 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
     compiler::Portable code = compiled(*c.graph, facts, to);
     return Variant{level.level, &c, facts.facts(), target, to.lasting, std::move(code)};
   };
-  auto add = [&](const std::vector<Tensor>& example, int64_t apart) {
+  auto recorded = [&](const std::vector<Tensor>& example, int64_t apart, int64_t order) {
     std::vector<std::vector<Tensor>> examples;
     if (!options.dynamic.empty())
-      // The first sizes are such that hardly any function has them as numbers, too.
-      for (int64_t size : {29, 11, 3}) examples.push_back(resized(example, parts->inputs, size, apart, true));
+      // The first sizes are such that hardly any function has them as numbers, too. None is an affine function of another one: an integer
+      // follows from the size that it comes from, and from no other.
+      for (auto [size, step] : {std::pair<int64_t, int64_t>(29, 3), {11, order}, {3, 1}})
+        examples.push_back(resized(example, parts->inputs, size, step * apart, true));
     examples.push_back(example);
-    captured.push_back(capture(f, examples, surroundings));
+    return capture(f, examples, surroundings);
+  };
+  auto add = [&](const std::vector<Tensor>& example, int64_t apart) {
+    // Which of two sizes is the greater one differs, so that the lesser one is neither of them; unless the function needs their order.
+    try {
+      captured.push_back(recorded(example, apart, -1));
+    } catch (const Error&) {
+      if (options.dynamic.size() < 2 || apart == 0) throw;
+      captured.push_back(recorded(example, apart, 1));
+    }
     std::vector<StateTensor> state = state_of(captured, surroundings, options, program);
     for (const std::string& target : options.targets) variants.push_back(compile(captured.back(), target, state));
   };
@@ -343,7 +360,9 @@ ExportedProgram export_(const io::ExportedModule& program, ExportOptions options
   }
   auto f = [&](const std::vector<Tensor>& x) {
     NoGradGuard no_grad;
-    return program.ptr()->forward(x);
+    std::vector<Tensor> results = program.ptr()->forward(x);
+    std::erase_if(results, [](const Tensor& t) { return !t.defined(); });  // None, and texts
+    return results;
   };
   return exported(f, inputs, options, program.ptr().get());
 }

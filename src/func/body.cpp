@@ -5,6 +5,7 @@
 #include <brasa/autograd.h>
 
 #include "capture/matching.h"
+#include "capture/names.h"
 #include "ir/special.h"
 #include "ops/builder.h"
 #include "runtime/device.h"
@@ -13,6 +14,7 @@
 #include "tensor/dispatch.h"
 #include "tensor/recorded_call.h"
 #include "tensor/tensor_impl.h"
+#include "tensor/views.h"
 #include "transforms/derived.h"
 
 namespace brasa::func {
@@ -131,7 +133,7 @@ Number BodyRecorder::record(const ops::Row& row, std::span<const CallArg> args, 
   Event e;
   e.row = &row;
   e.args = capture::Numbered{row, args, operands, view}.node_args();
-  Number first = add(std::move(e));
+  Number first = add(std::move(e), args);
   count = body_.events.back().count;
   bool flows =
       std::any_of(operands.begin(), operands.end(), [&](ir::Value v) { return v.index > 0 && flows_[v.index - 1]; });
@@ -146,7 +148,7 @@ Number BodyRecorder::record_put(const ops::Row& view, int result, std::span<cons
   e.args = capture::Numbered{view, args, operands, true}.node_args();
   e.args.push_back(ir::Arg(capture::numbered(value)));
   bool flows = flows_[value] || flows_[operands[0].index - 1];
-  Number n = add(std::move(e));
+  Number n = add(std::move(e), args);
   flows_[n] = flows;
   return n;
 }
@@ -201,31 +203,44 @@ class KnownTypes {
 
 }  // namespace
 
-Number BodyRecorder::add(Event e) {
+Number BodyRecorder::add(Event e, std::span<const CallArg> args) {
   thread_local KnownTypes known;
   const std::vector<ir::Type>& types = known.of(e, types_);
   e.first = static_cast<Number>(types_.size());
   e.count = static_cast<uint32_t>(types.size());
-  leave_numbers_out(e);
+  leave_numbers_out(e, args);
   types_.insert(types_.end(), types.begin(), types.end());
   flows_.resize(types_.size());
   body_.events.push_back(std::move(e));
   return body_.events.back().first;
 }
 
+std::optional<Expr> BodyRecorder::size_of(const Tensor& t, int64_t dim) {
+  const TensorImpl& impl = *impl_of(t);
+  if (impl.storage->recorder() != this) return outer_->size_of(t, dim);
+  if (eager::view_of(impl)) return std::nullopt;
+  Number n = number_of(t);
+  auto is_n = [&](const Event& e) { return e.first == n && !e.row; };
+  auto at = std::find_if(body_.events.begin(), body_.events.end(), is_n);
+  if (at == body_.events.end()) return std::nullopt;
+  const Tensor& operand = arguments_.operands[static_cast<size_t>(at->args[0].get<Expr>().constant())];
+  return outer_->size_of(operand, dim + operand.dim() - t.dim());  // one more where it goes along the first
+}
+
 // See capture::Generaliser: these are the numbers in which calls may differ.
-void BodyRecorder::leave_numbers_out(Event& e) {
-  auto size = [&](Expr v) {
+void BodyRecorder::leave_numbers_out(Event& e, std::span<const CallArg> args) {
+  auto size = [&](Expr v, size_t i, size_t item) {
     arguments_.sizes.push_back(v.constant());
+    arguments_.names.push_back(i < args.size() ? capture::name_of(args[i], item) : 0);
     return Expr::size(static_cast<uint32_t>(arguments_.sizes.size() - 1));
   };
   for (size_t i = 0; i < e.args.size(); ++i) {
     const ir::Param& p = e.row->schema.params[i];
     ir::Arg& a = e.args[i];
     if (p.use == ir::NumberUse::Size) {
-      if (auto* one = std::get_if<Expr>(&a.variant())) *one = size(*one);
+      if (auto* one = std::get_if<Expr>(&a.variant())) *one = size(*one, i, 0);
       if (auto* list = std::get_if<std::vector<Expr>>(&a.variant()))
-        for (Expr& v : *list) v = size(v);
+        for (size_t k = 0; k < list->size(); ++k) (*list)[k] = size((*list)[k], i, k);
     } else if (p.use == ir::NumberUse::Input && !p.list) {
       std::optional<Scalar> v = capture::number_of(a, {});
       if (!v || (!v->isComplex() && ir::is_special(p.special, v->toDouble()))) continue;

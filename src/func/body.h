@@ -5,6 +5,7 @@
 
 #include "capture/functional.h"
 #include "capture/trace.h"
+#include "tensor/known_sizes.h"
 
 namespace brasa::func {
 
@@ -23,6 +24,7 @@ struct RecordedBody {
 struct FlowArguments {
   std::vector<Tensor> operands;
   std::vector<int64_t> sizes;
+  std::vector<uint32_t> names;  // of the sizes in the recording around (see KnownSizes), 0 for those that have none
   std::vector<Scalar> numbers;
   /// The place of a tensor that a body takes from outside.
   size_t captured(const Tensor& t);
@@ -45,6 +47,7 @@ class BodyRecorder final : public capture::Functional {
   RecordedBody run(F f) {
     std::vector<Tensor> results;
     Scope scope(this);
+    KnownSizes::Scope known(outer_ ? &sizes_ : nullptr);
     results = f();
     return finished(results);
   }
@@ -66,10 +69,24 @@ class BodyRecorder final : public capture::Functional {
   capture::Number seen(const Tensor& t, capture::Number n) override;
   Tensor make_recorded(capture::Number n) override;
 
+  // What the recording around knows, inside: an operand's sizes are those that it has there.
+  class KnownInside final : public KnownSizes {
+   public:
+    explicit KnownInside(BodyRecorder& body) : body_(body) {}
+    std::optional<ir::Expr> size_of(const Tensor& t, int64_t dim) override { return body_.size_of(t, dim); }
+    uint32_t name_of(ir::Expr e) override { return body_.outer_->name_of(e); }
+    std::optional<ir::Expr> named(uint32_t name) const override { return body_.outer_->named(name); }
+    Recorder* recorder() override { return body_.outer_->recorder(); }
+
+   private:
+    BodyRecorder& body_;
+  };
+
   RecordedBody finished(const std::vector<Tensor>& results);
-  capture::Number add(capture::Event event);
+  capture::Number add(capture::Event event, std::span<const CallArg> args = {});
   capture::Number input(size_t place, ir::Type type);
-  void leave_numbers_out(capture::Event& event);
+  void leave_numbers_out(capture::Event& event, std::span<const CallArg> args);
+  std::optional<ir::Expr> size_of(const Tensor& t, int64_t dim);
 
   FlowArguments& arguments_;
   std::string what_;
@@ -81,6 +98,8 @@ class BodyRecorder final : public capture::Functional {
   size_t stand_ins_ = 0;              // how many of what is held stand for operands
   bool grad_mode_;
   runtime::Device* device_ = nullptr;
+  KnownSizes* outer_ = KnownSizes::current();  // null: nobody asks
+  KnownInside sizes_{*this};
 };
 
 }  // namespace brasa::func

@@ -123,11 +123,42 @@ bool carry_gradients(const TensorVector& list) {
          std::any_of(list.begin(), list.end(), [](const Tensor& t) { return t.requires_grad(); });
 }
 
+// Results as they are, that also depend on tensors whose gradients through them are zeros.
+struct Unread : autograd::Function<Unread> {
+  static autograd::variable_list forward(autograd::AutogradContext* ctx, const TensorVector& results,
+                                         const TensorVector& unread) {
+    ctx->saved_data["results"] = static_cast<int64_t>(results.size());
+    ctx->save_for_backward(unread);
+    autograd::variable_list out;
+    for (const Tensor& t : results) out.push_back(t.clone(MemoryFormat::Contiguous));
+    autograd::variable_list whole;
+    for (const Tensor& t : out)
+      if (!t.is_floating_point() && !t.is_complex()) whole.push_back(t);
+    ctx->mark_non_differentiable(whole);
+    return out;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext* ctx, autograd::variable_list grads) {
+    for (const Tensor& t : ctx->get_saved_variables()) grads.push_back(zeros_like(t));
+    return grads;
+  }
+};
+
+// As a recorded branch does: every operand has a gradient, though the function that ran did not read it.
+TensorVector depending_on(const TensorVector& operands, TensorVector results) {
+  if (!carry_gradients(operands)) return own(std::move(results));
+  TensorVector unread;
+  for (const Tensor& t : operands)
+    if (t.requires_grad()) unread.push_back(t);
+  bool defined = std::all_of(results.begin(), results.end(), [](const Tensor& t) { return t.defined(); });
+  return defined && !results.empty() ? Unread::apply(results, unread) : own(std::move(results));
+}
+
 }  // namespace
 
 TensorVector cond(const Tensor& predicate, const TensorFunction& true_fn, const TensorFunction& false_fn,
                   const TensorVector& operands) {
-  if (!Recorder::current()) return own((truth_of("cond: the predicate", predicate) ? true_fn : false_fn)(operands));
+  if (!Recorder::current())
+    return depending_on(operands, (truth_of("cond: the predicate", predicate) ? true_fn : false_fn)(operands));
   BRASA_CHECK(predicate.defined() && predicate.numel() == 1, "cond: the predicate is ", predicate,
               ", expected a tensor of one element");
   FlowArguments arguments;

@@ -157,7 +157,11 @@ std::vector<Tensor> call(const Flow& flow, const FlowArguments& arguments) {
   std::vector<Tensor> operands;
   for (size_t place : order_of_gradients(flow, arguments.operands.size()))
     operands.push_back(arguments.operands[place]);
-  std::vector<CallArg> args{operands, arguments.sizes};
+  std::vector<int64_t> sizes = arguments.sizes;
+  bool named = std::any_of(arguments.names.begin(), arguments.names.end(), [](uint32_t n) { return n != 0; });
+  if (named) sizes.insert(sizes.end(), arguments.names.begin(), arguments.names.end());
+  std::vector<CallArg> args{operands, IntArrayRef(sizes.data(), arguments.sizes.size())};
+  args[1].named = named;
   for (const Scalar& n : arguments.numbers) args.emplace_back(n);
   static auto* rows = new Rows;
   return eager::call_list(eager::op(rows->of(flow, arguments.numbers.size())), args);

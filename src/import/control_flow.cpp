@@ -51,9 +51,23 @@ void cond(Frame& f, const Node& n) {
   Value condition = f.value(f.argument(n, 0));
   const Graph &yes = f.graph(f.argument(n, 1)), &no = f.graph(f.argument(n, 2));
   std::vector<Value> operands = values_from(f, n, 3);
-  if (!is_tensor(condition)) return f.set_all(n, f.run_graph(truth_of(condition) ? yes : no, operands));
-  f.set_all(n, values_of(detail::cond(std::get<Tensor>(condition), function_of(f, yes, operands),
-                                      function_of(f, no, operands), {})));
+  const auto* number = std::get_if<Number>(&condition);
+  if (number && !number->varies()) return f.set_all(n, f.run_graph(truth_of(condition) ? yes : no, operands));
+  // Tensors are operands of both graphs, whichever reads them.
+  TensorVector tensors;
+  for (const Value& v : operands)
+    if (is_tensor(v)) tensors.push_back(std::get<Tensor>(v));
+  auto branch = [&](const Graph& graph) -> detail::TensorFunction {
+    return [&](const TensorVector& in) {
+      std::vector<Value> all = operands;
+      size_t next = 0;
+      for (Value& v : all)
+        if (is_tensor(v)) v = in[next++];
+      return tensors_of(f.run_graph(graph, std::move(all)), "what a graph within the graph gives");
+    };
+  };
+  Tensor predicate = number ? number->element(DType::Bool) : std::get<Tensor>(condition);
+  f.set_all(n, values_of(detail::cond(predicate, branch(yes), branch(no), tensors)));
 }
 
 // (condition's graph, body, carried, others)

@@ -1,3 +1,5 @@
+#include <brasa/call.h>
+
 #include "import/frame.h"
 
 // Copies, conversions and views, whose memory the rest of a program may rely on. The operator table says what their values are; how
@@ -47,9 +49,8 @@ void to_other(Frame& f, const Node& n) {
 }
 // Where Brasa laid a result out in another order than PyTorch did, a copy stands for the view.
 void view(Frame& f, const Node& n) {
-  std::vector<int64_t> sizes;
-  for (const Value& v : f.values(f.argument(n, 1))) sizes.push_back(number_of(v).toLong());
-  f.set(n, 0, f.tensor(f.argument(n, 0)).reshape(sizes));
+  NamedInts sizes(f, f.argument(n, 1));
+  f.set(n, 0, call("aten::reshape", {f.tensor(f.argument(n, 0)), sizes.argument()}).at(0));
 }
 // A view that takes its operand's place.
 void transpose_in_place(Frame& f, const Node& n) {
@@ -70,9 +71,8 @@ void empty_like(Frame& f, const Node& n) {
   f.set(n, 0, zeros_like(like, options_of(f, n)));
 }
 void empty(Frame& f, const Node& n) {
-  std::vector<int64_t> sizes;
-  for (const Value& v : f.values(f.argument(n, 0))) sizes.push_back(number_of(v).toLong());
-  f.set(n, 0, zeros(sizes, options_of(f, n)));
+  NamedInts sizes(f, f.argument(n, 0));
+  f.set(n, 0, call("aten::zeros", {sizes.argument()}, {{"dtype", option<DType>(f, n, "dtype")}, {"device", option<Device>(f, n, "device")}}).at(0));
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "import/frame.h"
 
+#include "ops/table.h"
 #include "support/error.h"
+#include "tensor/target.h"
 
 namespace brasa::import {
+
 
 std::vector<Value> Frame::run(std::vector<Value> inputs) {
   BRASA_CHECK(inputs.size() == graph_.inputs.size(), program_.source, ": a graph of ", graph_.inputs.size(),
@@ -39,10 +42,14 @@ const Argument* Frame::named(const Node& node, std::string_view name) const {
   return nullptr;
 }
 
+Number Frame::literal(const Scalar& s) const {
+  return known_sizes_ && s.isIntegral(false) ? Number(s.toLong(), ir::Expr(s.toLong()), known_sizes_) : Number(s);
+}
+
 Value Frame::value(const Argument& a) const {
   if (std::holds_alternative<std::monostate>(a.value)) return {};
   if (const auto* r = std::get_if<Ref>(&a.value)) return at(r->slot);
-  if (const auto* s = std::get_if<Scalar>(&a.value)) return *s;
+  if (const auto* s = std::get_if<Scalar>(&a.value)) return literal(*s);
   if (std::holds_alternative<std::string>(a.value)) return {};  // An output that is a text.
   fail("an argument that is neither a tensor nor a number");
 }
@@ -56,9 +63,9 @@ std::vector<Value> Frame::values(const Argument& a) const {
       if (item.slot >= 0)
         out.push_back(at(item.slot));
       else if (numbers->type == NumberList::Type::Float)
-        out.push_back(Scalar(item.real));
+        out.emplace_back(Scalar(item.real));
       else
-        out.push_back(numbers->type == NumberList::Type::Int ? Scalar(item.integer) : Scalar(item.integer != 0));
+        out.emplace_back(numbers->type == NumberList::Type::Int ? literal(item.integer) : Scalar(item.integer != 0));
     }
   } else {
     out.push_back(value(a));
@@ -72,6 +79,11 @@ Tensor Frame::tensor(const Argument& a) const {
   fail(str("argument '", a.name, "' is no tensor"));
 }
 Scalar Frame::number(const Argument& a) const { return number_of(value(a)); }
+Number Frame::exact_number(const Argument& a) const {
+  Value v = value(a);
+  if (auto* n = std::get_if<Number>(&v)) return *n;
+  return number_of(v);
+}
 const Graph& Frame::graph(const Argument& a) const {
   const auto* g = std::get_if<std::shared_ptr<const Graph>>(&a.value);
   BRASA_CHECK(g, "argument '", a.name, "' is no graph");
@@ -84,11 +96,31 @@ void Frame::set_all(const Node& node, std::vector<Value> v) {
 }
 
 Scalar number_of(const Value& v) {
-  if (const auto* s = std::get_if<Scalar>(&v)) return *s;
+  if (const auto* n = std::get_if<Number>(&v)) return n->value;
   const auto* t = std::get_if<Tensor>(&v);
   BRASA_CHECK(t && t->defined() && t->numel() == 1, "expected a number");
   return t->item();
 }
+NamedInts::NamedInts(const Frame& frame, const Argument& a) {
+  std::vector<int64_t> names;
+  bool any = false;
+  for (const Value& v : frame.values(a)) {
+    const auto* n = std::get_if<Number>(&v);
+    CallArg item = n && n->value.isIntegral(false) ? named_argument(*n) : CallArg(number_of(v).toLong());
+    items_.push_back(item.integer);
+    names.push_back(item.named ? item.size : 0);
+    any = any || item.named;
+  }
+  size_ = items_.size();
+  if (any) items_.insert(items_.end(), names.begin(), names.end());
+}
+
+CallArg NamedInts::argument() const {
+  CallArg out(IntArrayRef(items_.data(), size_));
+  out.named = items_.size() > size_;
+  return out;
+}
+
 bool truth_of(const Value& v) {
   Scalar s = number_of(v);
   return s.isBoolean() ? s.toBool() : s.toComplexDouble() != 0.0;
@@ -99,10 +131,18 @@ namespace {
 // A node's arguments as a call takes them, with what these point to.
 class CallArguments {
  public:
-  CallArguments(const Frame& frame, const std::vector<Argument>& arguments) : frame_(frame) {
+  CallArguments(const Frame& frame, const std::string& op, const std::vector<Argument>& arguments)
+      : frame_(frame), arguments_(arguments) {
+    // What differs with sizes is an argument of one kind or another by what the operator does with it.
+    if (frame.known_sizes()) schema_ = &eager::target_of(op).row->schema;
     for (const Argument& a : arguments) {
       // The tensor that is written may have another name in the operator that is not in place.
-      if (a.name.empty() || (&a == arguments.data() && a.name == "self"))
+      bool first = a.name.empty() || (&a == arguments.data() && a.name == "self");
+      if (int at = !schema_ ? -1 : first ? static_cast<int>(first_.size()) : schema_->index_of(a.name); at >= 0)
+        parameter_ = static_cast<size_t>(at) < schema_->params.size() ? &schema_->params[at] : nullptr;
+      else
+        parameter_ = nullptr;
+      if (first)
         first_.push_back(of(a));
       else
         named_.push_back({a.name, of(a)});
@@ -114,8 +154,37 @@ class CallArguments {
  private:
   CallArg of(const Value& v) {
     if (const auto* t = std::get_if<Tensor>(&v)) return CallArg(tensors_.emplace_front(*t));
-    if (const auto* s = std::get_if<Scalar>(&v)) return of(*s);
+    if (const auto* n = std::get_if<Number>(&v)) return of(*n);
     return std::nullopt;
+  }
+  CallArg of(const Number& n) {
+    if (n.varies() && parameter_ && !parameter_->list) {
+      using ir::ParamType;
+      bool tensor = parameter_->type == ParamType::Tensor;
+      bool real = parameter_->type == ParamType::Float ||
+                  (parameter_->type == ParamType::Scalar && n.value.isFloatingPoint());
+      if (tensor) return CallArg(tensors_.emplace_front(n.element(dtype_among_tensors(n.value))));
+      if (real && parameter_->use == ir::NumberUse::Input)
+        return CallArg(tensors_.emplace_front(n.element(DType::Float64)));
+    }
+    return n.value.isIntegral(false) && n.by ? named_argument(n) : of(n.value);
+  }
+  // What a number counts for beside the tensors of the call is less than what a tensor of its type would.
+  DType dtype_among_tensors(const Scalar& value) const {
+    bool wide = false, sized = false;
+    std::optional<DType> integral;
+    for (const Argument& a : arguments_) {
+      const auto* r = std::get_if<Ref>(&a.value);
+      const auto* t = r && r->slot >= 0 ? std::get_if<Tensor>(&frame_.at(r->slot)) : nullptr;
+      if (!t) continue;
+      DType d = t->scalar_type();
+      wide = wide || d == DType::Float64 || d == DType::Complex128;
+      sized = sized || t->dim() > 0;
+      if (is_integral(d, false)) integral = d;
+    }
+    if (value.isFloatingPoint()) return wide ? DType::Float64 : DType::Float32;
+    if (value.isBoolean()) return DType::Bool;
+    return sized ? DType::Int64 : integral.value_or(DType::Int64);
   }
   CallArg of(const Scalar& s) {
     if (s.isBoolean()) return s.toBool();
@@ -133,11 +202,8 @@ class CallArguments {
       return ArrayRef<std::optional<Tensor>>(list);
     }
     // Numbers among tensors: sizes that are values.
-    if (!refs.slots.empty() && std::holds_alternative<Scalar>(frame_.at(refs.slots[0]))) {
-      auto& list = ints_.emplace_front();
-      for (int slot : refs.slots) list.push_back(number_of(frame_.at(slot)).toLong());
-      return IntArrayRef(list);
-    }
+    if (!refs.slots.empty() && std::holds_alternative<Number>(frame_.at(refs.slots[0])))
+      return ints_.emplace_front(frame_, Argument{"", refs}).argument();
     auto& list = lists_.emplace_front();
     for (int slot : refs.slots) {
       const auto* t = slot < 0 ? nullptr : std::get_if<Tensor>(&frame_.at(slot));
@@ -165,10 +231,7 @@ class CallArguments {
       }
       case NumberList::Type::Int: break;
     }
-    auto& list = ints_.emplace_front();
-    for (const auto& item : numbers.items)
-      list.push_back(get(item, item.integer, [](const Scalar& s) { return s.toLong(); }));
-    return IntArrayRef(list);
+    return ints_.emplace_front(frame_, Argument{"", numbers}).argument();
   }
   CallArg of(const Argument& a) {
     return std::visit(
@@ -178,13 +241,15 @@ class CallArguments {
             return std::nullopt;
           else if constexpr (std::is_same_v<T, Ref>)
             return of(frame_.at(v.slot));
+          else if constexpr (std::is_same_v<T, Scalar>)
+            return of(frame_.value(a));
           else if constexpr (std::is_same_v<T, Device>)
             return frame_.program().device.value_or(v);
           else if constexpr (std::is_same_v<T, std::string>)
             return std::string_view(v);
           else if constexpr (std::is_same_v<T, DType> || std::is_same_v<T, Layout> || std::is_same_v<T, MemoryFormat>)
             return v;
-          else if constexpr (std::is_same_v<T, Refs> || std::is_same_v<T, NumberList> || std::is_same_v<T, Scalar>)
+          else if constexpr (std::is_same_v<T, Refs> || std::is_same_v<T, NumberList>)
             return of(v);
           else
             fail(str("argument '", a.name, "' is of a kind that no operator takes"));
@@ -193,13 +258,16 @@ class CallArguments {
   }
 
   const Frame& frame_;
+  const std::vector<Argument>& arguments_;
+  const ir::Schema* schema_ = nullptr;
+  const ir::Param* parameter_ = nullptr;
   std::vector<CallArg> first_;
   std::vector<NamedArg> named_;
   std::forward_list<Tensor> tensors_;
   std::forward_list<Scalar> scalars_;
   std::forward_list<std::vector<Tensor>> lists_;
   std::forward_list<std::vector<std::optional<Tensor>>> optional_lists_;
-  std::forward_list<std::vector<int64_t>> ints_;
+  std::forward_list<NamedInts> ints_;
   std::forward_list<std::vector<double>> doubles_;
   std::forward_list<std::unique_ptr<bool[]>> bools_;
 };
@@ -207,7 +275,7 @@ class CallArguments {
 }  // namespace
 
 void run_operator(Frame& frame, const Node& node) {
-  CallArguments arguments(frame, node.arguments);
+  CallArguments arguments(frame, node.op, node.arguments);
   std::vector<Tensor> results = call(node.op, arguments.first(), arguments.named());
   std::vector<Value> values;
   for (Tensor& t : results) values.push_back(t.defined() ? Value(std::move(t)) : Value());
@@ -275,7 +343,7 @@ void run_for_each(Frame& frame, const Node& node) {
       item.push_back(item_of(a, i));
       if (keyword && a.name == "scalars") item.back().name = "value";
     }
-    CallArguments arguments(frame, item);
+    CallArguments arguments(frame, node.op, item);
     for (Tensor& t : call(node.op, arguments.first(), arguments.named())) values.emplace_back(std::move(t));
   }
   frame.set_all(node, std::move(values));

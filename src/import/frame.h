@@ -9,16 +9,16 @@
 #include <brasa/call.h>
 
 #include "import/graph.h"
+#include "import/number.h"
+#include "tensor/known_sizes.h"
 
 namespace brasa::import {
-
-/// What a name stands for: nothing, a tensor or a number. Lists are their items.
-using Value = std::variant<std::monostate, Tensor, Scalar>;
 
 /// A running graph. A node reads and writes its values here.
 class Frame {
  public:
-  Frame(const Graph& graph, const Program& program) : graph_(graph), program_(program), values_(graph.slots.size()) {}
+  Frame(const Graph& graph, const Program& program)
+      : graph_(graph), program_(program), values_(graph.slots.size()), known_sizes_(KnownSizes::current()) {}
 
   /// Binds the inputs, runs the nodes, gives the outputs.
   std::vector<Value> run(std::vector<Value> inputs);
@@ -35,6 +35,9 @@ class Frame {
   std::vector<Value> values(const Argument& a) const;
   Tensor tensor(const Argument& a) const;
   Scalar number(const Argument& a) const;
+  Number exact_number(const Argument& a) const;
+  /// The recording that knows what numbers are for other sizes; null: nobody asks.
+  KnownSizes* known_sizes() const { return known_sizes_; }
   const Graph& graph(const Argument& a) const;
 
   void set(const Node& node, size_t i, Value v) {
@@ -50,9 +53,12 @@ class Frame {
   void go_on_behind(size_t node) { next_ = node + 1; }
 
  private:
+  Number literal(const Scalar& s) const;
+
   const Graph& graph_;
   const Program& program_;
   std::vector<Value> values_;
+  KnownSizes* known_sizes_;
   size_t next_ = 0;  // node
 };
 
@@ -84,6 +90,16 @@ Handler library_handler(const std::string& target);
 
 /// A number as it is, the number in a tensor of one element.
 Scalar number_of(const Value& v);
+/// A list of integers among a node's arguments, as a call takes it.
+class NamedInts {
+ public:
+  NamedInts(const Frame& frame, const Argument& a);
+  CallArg argument() const;
+
+ private:
+  size_t size_;
+  std::vector<int64_t> items_;  // and behind them their names in the recording, where any has one
+};
 bool truth_of(const Value& v);
 
 }  // namespace brasa::import

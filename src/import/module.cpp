@@ -115,7 +115,10 @@ class InputCheck {
 
 Tensor tensor_of(const Value& v) {
   if (const auto* t = std::get_if<Tensor>(&v)) return *t;
-  if (const auto* s = std::get_if<Scalar>(&v)) return scalar_tensor(*s, TensorOptions(s->type()).device(Device(kCPU)));
+  if (const auto* n = std::get_if<import::Number>(&v)) {
+    DType dtype = n->value.type();
+    return n->varies() ? n->element(dtype) : scalar_tensor(n->value, TensorOptions(dtype).device(Device(kCPU)));
+  }
   return {};
 }
 

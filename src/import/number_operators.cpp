@@ -1,12 +1,16 @@
 #include <algorithm>
 #include <cmath>
 
+#include <brasa/call.h>
+
 #include "import/frame.h"
 #include "support/error.h"
 
 // Python's operators on numbers, what is asked about a tensor, and the checks of values and sizes.
 namespace brasa::import {
 namespace {
+
+using ir::Expr;
 
 bool whole(const Scalar& s) { return !s.isFloatingPoint() && !s.isComplex(); }
 int64_t to_int(const Scalar& s) { return s.isBoolean() ? s.toBool() : s.toLong(); }
@@ -74,39 +78,155 @@ int64_t shift_of(const Scalar& b) {
   return to_int(b);
 }
 
-Scalar rounded(const Scalar& a, double (*round)(double)) {
-  return whole(a) ? a : Scalar(static_cast<int64_t>(round(a.toDouble())));
-}
 Scalar negated(const Scalar& a) { return subtract(whole(a) ? Scalar(int64_t{0}) : Scalar(-0.0), a); }
 
-// A table's functions are of these two kinds.
-template <auto F>
-void binary(Frame& f, const Node& n) {
-  f.set(n, 0, Scalar(F(f.number(f.argument(n, 0)), f.number(f.argument(n, 1)))));
-}
-template <auto F>
-void unary(Frame& f, const Node& n) {
-  f.set(n, 0, Scalar(F(f.number(f.argument(n, 0)))));
+// An operation on numbers: what it gives for values, for integers that are expressions of sizes, and the operator that does it for tensors.
+struct Rule {
+  Scalar (*values)(const Scalar&, const Scalar&);
+  std::optional<Expr> (*sizes)(Expr, Expr) = nullptr;
+  const char* tensors = nullptr;
+  bool one = false;  // takes one number, given twice
+};
+
+Tensor as_operand(const Number& n, bool real) {
+  DType dtype = real ? DType::Float64 : DType::Bool;
+  if (n.varies()) return n.element(dtype);
+  return call("aten::full", {IntArrayRef(), n.value}, {{"dtype", dtype}}).at(0);
 }
 
+Number combined(const Rule& rule, const Number& a, const Number& b) {
+  Number out(rule.values(a.value, b.value));
+  if (!a.varies() && !b.varies()) {
+    if (a.size && b.size && whole(out.value) && !out.value.isBoolean())
+      return Number(out.value.toLong(), Expr(out.value.toLong()), a.by);
+    return out;
+  }
+  out.by = a.varies() ? a.by : b.by;
+  if (a.size && b.size && rule.sizes) out.size = rule.sizes(*a.size, *b.size);
+  if (out.size || !rule.tensors || (whole(out.value) && !out.value.isBoolean())) return out;
+  bool real = !a.value.isBoolean() || !b.value.isBoolean();
+  out.computed = std::make_shared<Number::Computed>();
+  out.computed->make = [&rule, a, b, real] {
+    std::vector<CallArg> operands;
+    Tensor x = as_operand(a, real), y = rule.one ? Tensor() : as_operand(b, real);
+    operands.emplace_back(x);
+    if (!rule.one) operands.emplace_back(y);
+    return call(rule.tensors, operands).at(0);
+  };
+  return out;
+}
+
+// ---- Real numbers that are quotients of integers: what they are rounded to is an integer of sizes, too.
+
+constexpr double kExact = 0x1p20;  // products with sizes, which are below 2^32, are exact
+
+// The factor as a quotient of which products with integers round down and up as they do in floating point. A fraction that is no sum of powers
+// of 2 is tried with integers up to a million.
+std::optional<std::pair<int64_t, int64_t>> fraction_of(double factor) {
+  if (!(std::abs(factor) < kExact)) return std::nullopt;
+  for (int64_t below = 1; below <= (1 << 20); below *= 2)
+    if (double above = factor * static_cast<double>(below); above == std::floor(above) && std::abs(above) < kExact)
+      return std::pair(static_cast<int64_t>(above), below);
+  for (int64_t below = 3; below < 1000; ++below) {
+    double above = std::nearbyint(factor * static_cast<double>(below));
+    if (above / static_cast<double>(below) != factor || above < 1) continue;
+    auto numerator = static_cast<int64_t>(above);
+    for (int64_t n = 0; n < (1 << 20); ++n) {
+      double product = factor * static_cast<double>(n);
+      int64_t down = n * numerator / below;
+      if (std::floor(product) != static_cast<double>(down) ||
+          std::ceil(product) != static_cast<double>(down + (down * below != n * numerator)))
+        return std::nullopt;
+    }
+    return std::pair(numerator, below);
+  }
+  return std::nullopt;
+}
+
+bool power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+
+std::optional<Number::Quotient> as_quotient(const Number& n) {
+  if (n.quotient) return n.quotient;
+  if (n.size) return Number::Quotient{*n.size, 1};
+  if (n.varies() || !n.value.isFloatingPoint()) return std::nullopt;
+  auto fraction = fraction_of(n.value.toDouble());
+  return fraction ? std::optional(Number::Quotient{Expr(fraction->first), fraction->second}) : std::nullopt;
+}
+
+std::optional<Number::Quotient> product_of(const Number& a, const Number& b) {
+  auto x = as_quotient(a), y = as_quotient(b);
+  if (!x || !y || (x->above.is_constant() == y->above.is_constant())) return std::nullopt;
+  if (x->above.is_constant()) std::swap(x, y);
+  // What was rounded once is not exact any more.
+  if (!power_of_two(x->below) || x->below > (1 << 20)) return std::nullopt;
+  if (x->below != 1 && !power_of_two(y->below)) return std::nullopt;
+  if (!power_of_two(y->below) && x->above->min < 0) return std::nullopt;
+  return Number::Quotient{x->above * y->above, x->below * y->below};
+}
+std::optional<Number::Quotient> quotient_of(const Number& a, const Number& b) {
+  if (!a.size || !b.size || !b.size->is_constant() || b.size->constant() <= 0) return std::nullopt;
+  return Number::Quotient{*a.size, b.size->constant()};
+}
+std::optional<Number::Quotient> sum_of(const Number& a, const Number& b, int64_t sign) {
+  auto x = as_quotient(a), y = as_quotient(b);
+  if (!x || !y || !(power_of_two(x->below) || y->below == 1) || !(power_of_two(y->below) || x->below == 1))
+    return std::nullopt;
+  int64_t below = std::max(x->below, y->below);
+  return Number::Quotient{
+      x->above * Expr(below / x->below) + y->above * Expr(sign * (below / y->below)), below};
+}
+
+// A table's functions are of these kinds.
+template <const Rule& R>
+void binary(Frame& f, const Node& n) {
+  f.set(n, 0, combined(R, f.exact_number(f.argument(n, 0)), f.exact_number(f.argument(n, 1))));
+}
+template <const Rule& R>
+void unary(Frame& f, const Node& n) {
+  Number a = f.exact_number(f.argument(n, 0));
+  f.set(n, 0, combined(R, a, a));
+}
+// Of what may be a quotient.
+template <const Rule& R, auto Of>
+void real(Frame& f, const Node& n) {
+  Number a = f.exact_number(f.argument(n, 0)), b = f.exact_number(f.argument(n, R.one ? 0 : 1)), out = combined(R, a, b);
+  if (out.computed) out.quotient = Of(a, b);
+  f.set(n, 0, std::move(out));
+}
+// To an integer.
+template <double (*Round)(double), auto Of>
+void round_to(Frame& f, const Node& n) {
+  Number a = f.exact_number(f.argument(n, 0));
+  if (whole(a.value)) return f.set(n, 0, a.value.isBoolean() ? Number(Scalar(to_int(a.value))) : a);
+  Scalar value(static_cast<int64_t>(Round(a.value.toDouble())));
+  f.set(n, 0, a.quotient ? Number(value.toLong(), Of(a.quotient->above, a.quotient->below), a.by) : Number(value));
+}
+
+Number known_size(const Frame& f, const Tensor& t, int64_t dim) {
+  int64_t d = dim < 0 ? dim + t.dim() : dim;
+  KnownSizes* r = f.known_sizes();
+  return {t.size(dim), r ? r->size_of(t, d) : std::nullopt, r};
+}
+// The product of the sizes from a dimension on.
+Number product_of_sizes(const Frame& f, const Tensor& t, int64_t first);
+
 void size_of(Frame& f, const Node& n) {
-  f.set(n, 0, Scalar(f.tensor(f.argument(n, 0)).size(f.number(f.argument(n, 1)).toLong())));
+  f.set(n, 0, known_size(f, f.tensor(f.argument(n, 0)), f.number(f.argument(n, 1)).toLong()));
 }
 void stride_of(Frame& f, const Node& n) {
-  f.set(n, 0, Scalar(f.tensor(f.argument(n, 0)).stride(f.number(f.argument(n, 1)).toLong())));
+  Tensor t = f.tensor(f.argument(n, 0));
+  int64_t dim = f.number(f.argument(n, 1)).toLong();
+  f.set(n, 0, t.is_contiguous() ? product_of_sizes(f, t, (dim < 0 ? dim + t.dim() : dim) + 1) : Scalar(t.stride(dim)));
 }
-void numel_of(Frame& f, const Node& n) { f.set(n, 0, Scalar(f.tensor(f.argument(n, 0)).numel())); }
+void numel_of(Frame& f, const Node& n) { f.set(n, 0, product_of_sizes(f, f.tensor(f.argument(n, 0)), 0)); }
 void offset_of(Frame& f, const Node& n) { f.set(n, 0, Scalar(f.tensor(f.argument(n, 0)).storage_offset())); }
-void item(Frame& f, const Node& n) { f.set(n, 0, f.tensor(f.argument(n, 0)).item()); }
-void truth(Frame& f, const Node& n) { f.set(n, 0, Scalar(truth_of(f.value(f.argument(n, 0))))); }
+void item(Frame& f, const Node& n) { f.set(n, 0, Number(f.tensor(f.argument(n, 0)).item())); }
+void truth(Frame& f, const Node& n) { f.set(n, 0, Number(Scalar(truth_of(f.value(f.argument(n, 0)))))); }
 void choose(Frame& f, const Node& n) {
-  f.set(n, 0, f.value(f.argument(n, truth_of(f.value(f.argument(n, 0))) ? 1 : 2)));
-}
-void sum(Frame& f, const Node& n) {
-  Scalar out(int64_t{0});
-  for (const Argument& a : n.arguments)
-    for (const Value& v : f.values(a)) out = add(out, number_of(v));
-  f.set(n, 0, out);
+  Number condition = f.exact_number(f.argument(n, 0));
+  Value chosen = f.value(f.argument(n, truth_of(condition) ? 1 : 2));
+  // Which one it is differs with sizes: what is left of it is its value.
+  f.set(n, 0, condition.varies() ? Value(Number(number_of(chosen))) : chosen);
 }
 
 void nothing(Frame&, const Node&) {}
@@ -132,8 +252,8 @@ void check_range(Frame& f, const Node& n) {
   int64_t v = to_int(f.number(f.argument(n, 0)));
   auto bound = [&](const char* name) { return f.named(n, name) ? f.value(*f.named(n, name)) : Value(); };
   Value least = bound("min"), greatest = bound("max");
-  bool low = std::holds_alternative<Scalar>(least) && v < to_int(number_of(least));
-  bool high = std::holds_alternative<Scalar>(greatest) && v > to_int(number_of(greatest));
+  bool low = std::holds_alternative<Number>(least) && v < to_int(number_of(least));
+  bool high = std::holds_alternative<Number>(greatest) && v > to_int(number_of(greatest));
   BRASA_CHECK(!low && !high, "the number ", v, " is outside of its range");
 }
 
@@ -158,47 +278,136 @@ const Handlers& aten() {
   return kTable;
 }
 
+// ---- The operations.
+
+using Size = std::optional<Expr>;
+
+// Divisors are greater than 0 where anything is divided.
+bool divides(Expr e) { return e->min >= (e.is_constant() ? 1 : 0); }
+Size power_of_size(Expr a, Expr times) {
+  constexpr int64_t kMost = 8;
+  if (!times.is_constant() || times.constant() < 0 || times.constant() > kMost) return std::nullopt;
+  Expr out(1);
+  for (int64_t i = 0; i < times.constant(); ++i) out = out * a;
+  return out;
+}
+Size shifted_up(Expr a, Expr by) {
+  return by.is_constant() && by->value >= 0 && by->value < 32 ? Size(a * Expr(int64_t{1} << by->value)) : std::nullopt;
+}
+Size shifted_down(Expr a, Expr by) {
+  return by.is_constant() && by->value >= 0 && by->value < 32 ? Size(ir::floordiv(a, Expr(int64_t{1} << by->value)))
+                                                              : std::nullopt;
+}
+Expr down(Expr above, int64_t below) { return ir::floordiv(above, Expr(below)); }
+Expr up(Expr above, int64_t below) { return ir::ceildiv(above, Expr(below)); }
+Size towards_zero(Expr above, int64_t below) { return above->min >= 0 ? Size(down(above, below)) : std::nullopt; }
+Size to_nearest(Expr above, int64_t below) { return below == 1 ? Size(above) : std::nullopt; }
+
+template <class F>
+Scalar compare(const Scalar& a, const Scalar& b) {
+  return compared(a, b, F());
+}
+template <class F>
+Scalar bits(const Scalar& a, const Scalar& b) {
+  return bitwise(a, b, F());
+}
+
+constexpr Rule kAdd{add, [](Expr a, Expr b) { return Size(a + b); }, "aten::add.Tensor"};
+constexpr Rule kSub{subtract, [](Expr a, Expr b) { return Size(a - b); }, "aten::sub.Tensor"};
+constexpr Rule kMul{multiply, [](Expr a, Expr b) { return Size(a * b); }, "aten::mul.Tensor"};
+constexpr Rule kFloorDiv{floor_divide,
+                         [](Expr a, Expr b) { return divides(b) ? Size(ir::floordiv(a, b)) : std::nullopt; },
+                         "aten::floor_divide"};
+constexpr Rule kMod{modulo, [](Expr a, Expr b) { return divides(b) ? Size(ir::mod(a, b)) : std::nullopt; },
+                    "aten::remainder.Tensor"};
+constexpr Rule kPow{power, power_of_size, "aten::pow.Tensor_Tensor"};
+constexpr Rule kTrueDiv{[](const Scalar& a, const Scalar& b) { return Scalar(to_double(a) / to_double(b)); }, nullptr,
+                        "aten::div.Tensor"};
+constexpr Rule kEq{compare<std::equal_to<>>, nullptr, "aten::eq.Tensor"};
+constexpr Rule kNe{compare<std::not_equal_to<>>, nullptr, "aten::ne.Tensor"};
+constexpr Rule kLt{compare<std::less<>>, nullptr, "aten::lt.Tensor"};
+constexpr Rule kLe{compare<std::less_equal<>>, nullptr, "aten::le.Tensor"};
+constexpr Rule kGt{compare<std::greater<>>, nullptr, "aten::gt.Tensor"};
+constexpr Rule kGe{compare<std::greater_equal<>>, nullptr, "aten::ge.Tensor"};
+constexpr Rule kAnd{bits<std::bit_and<>>, nullptr, "aten::logical_and"};
+constexpr Rule kOr{bits<std::bit_or<>>, nullptr, "aten::logical_or"};
+constexpr Rule kXor{bits<std::bit_xor<>>, nullptr, "aten::logical_xor"};
+constexpr Rule kLeft{[](const Scalar& a, const Scalar& b) { return multiply(a, Scalar(int64_t{1} << shift_of(b))); },
+                     shifted_up};
+constexpr Rule kRight{[](const Scalar& a, const Scalar& b) { return Scalar(to_int(a) >> shift_of(b)); }, shifted_down};
+constexpr Rule kNeg{[](const Scalar& a, const Scalar&) { return negated(a); },
+                    [](Expr a, Expr) { return Size(-a); }, "aten::neg", true};
+constexpr Rule kAbs{[](const Scalar& a, const Scalar&) { return to_double(a) < 0 ? negated(a) : a; },
+                    [](Expr a, Expr) { return Size(ir::max(a, -a)); }, "aten::abs", true};
+constexpr Rule kNot{[](const Scalar& a, const Scalar&) { return Scalar(!truth_of(Number(a))); }, nullptr,
+                    "aten::logical_not", true};
+constexpr Rule kFloat{[](const Scalar& a, const Scalar&) { return Scalar(to_double(a)); }, nullptr, "aten::clone", true};
+constexpr Rule kSqrt{[](const Scalar& a, const Scalar&) { return Scalar(std::sqrt(to_double(a))); }, nullptr,
+                     "aten::sqrt", true};
+constexpr Rule kLog2{[](const Scalar& a, const Scalar&) { return Scalar(std::log2(to_double(a))); }, nullptr,
+                     "aten::log2", true};
+constexpr Rule kMax{[](const Scalar& a, const Scalar& b) { return compared(a, b, std::less<>()).toBool() ? b : a; },
+                    [](Expr a, Expr b) { return Size(ir::max(a, b)); }, "aten::maximum"};
+constexpr Rule kMin{[](const Scalar& a, const Scalar& b) { return compared(b, a, std::less<>()).toBool() ? b : a; },
+                    [](Expr a, Expr b) { return Size(ir::min(a, b)); }, "aten::minimum"};
+
+Number product_of_sizes(const Frame& f, const Tensor& t, int64_t first) {
+  Number out(1, Expr(1), f.known_sizes());
+  for (int64_t d = first; d < t.dim(); ++d) out = combined(kMul, out, known_size(f, t, d));
+  return out;
+}
+void sum(Frame& f, const Node& n) {
+  Number out(0, Expr(0), f.known_sizes());
+  for (const Argument& a : n.arguments)
+    for (const Value& v : f.values(a)) {
+      const auto* number = std::get_if<Number>(&v);
+      out = combined(kAdd, out, number ? *number : Number(number_of(v)));
+    }
+  f.set(n, 0, std::move(out));
+}
+void identity(Frame& f, const Node& n) { f.set(n, 0, f.exact_number(f.argument(n, 0))); }
+
+std::optional<Number::Quotient> quotient_by_one(const Number& a, const Number&) { return as_quotient(a); }
+std::optional<Number::Quotient> plus(const Number& a, const Number& b) { return sum_of(a, b, 1); }
+std::optional<Number::Quotient> minus(const Number& a, const Number& b) { return sum_of(a, b, -1); }
+
 // By the last part of the name; functions of `operator`, `math` and `torch`.
 const Handlers& python() {
   static const Handlers kTable{
-      {"add", binary<add>},
-      {"sub", binary<subtract>},
-      {"mul", binary<multiply>},
-      {"floordiv", binary<floor_divide>},
-      {"mod", binary<modulo>},
-      {"pow", binary<power>},
-      {"truediv", binary<[](const Scalar& a, const Scalar& b) { return Scalar(to_double(a) / to_double(b)); }>},
-      {"eq", binary<[](const Scalar& a, const Scalar& b) { return compared(a, b, std::equal_to<>()); }>},
-      {"ne", binary<[](const Scalar& a, const Scalar& b) { return compared(a, b, std::not_equal_to<>()); }>},
-      {"lt", binary<[](const Scalar& a, const Scalar& b) { return compared(a, b, std::less<>()); }>},
-      {"le", binary<[](const Scalar& a, const Scalar& b) { return compared(a, b, std::less_equal<>()); }>},
-      {"gt", binary<[](const Scalar& a, const Scalar& b) { return compared(a, b, std::greater<>()); }>},
-      {"ge", binary<[](const Scalar& a, const Scalar& b) { return compared(a, b, std::greater_equal<>()); }>},
-      {"and_", binary<[](const Scalar& a, const Scalar& b) { return bitwise(a, b, std::bit_and<>()); }>},
-      {"or_", binary<[](const Scalar& a, const Scalar& b) { return bitwise(a, b, std::bit_or<>()); }>},
-      {"xor", binary<[](const Scalar& a, const Scalar& b) { return bitwise(a, b, std::bit_xor<>()); }>},
-      {"lshift",
-       binary<[](const Scalar& a, const Scalar& b) { return multiply(a, Scalar(int64_t{1} << shift_of(b))); }>},
-      {"rshift", binary<[](const Scalar& a, const Scalar& b) { return Scalar(to_int(a) >> shift_of(b)); }>},
-      {"neg", unary<negated>},
-      {"pos", unary<[](const Scalar& a) { return a; }>},
-      {"abs", unary<[](const Scalar& a) { return to_double(a) < 0 ? negated(a) : a; }>},
-      {"not_", unary<[](const Scalar& a) { return Scalar(!truth_of(a)); }>},
-      {"sym_not", unary<[](const Scalar& a) { return Scalar(!truth_of(a)); }>},
-      {"trunc", unary<[](const Scalar& a) { return rounded(a, std::trunc); }>},
-      {"floor", unary<[](const Scalar& a) { return rounded(a, std::floor); }>},
-      {"ceil", unary<[](const Scalar& a) { return rounded(a, std::ceil); }>},
-      {"round", unary<[](const Scalar& a) { return rounded(a, std::nearbyint); }>},
-      {"sym_int",
-       unary<[](const Scalar& a) { return Scalar(whole(a) ? to_int(a) : static_cast<int64_t>(a.toDouble())); }>},
-      {"sym_float", unary<[](const Scalar& a) { return Scalar(to_double(a)); }>},
-      {"sym_max",
-       binary<[](const Scalar& a, const Scalar& b) { return compared(a, b, std::less<>()).toBool() ? b : a; }>},
-      {"sym_min",
-       binary<[](const Scalar& a, const Scalar& b) { return compared(b, a, std::less<>()).toBool() ? b : a; }>},
-      {"sym_sqrt", unary<[](const Scalar& a) { return Scalar(std::sqrt(to_double(a))); }>},
-      {"sqrt", unary<[](const Scalar& a) { return Scalar(std::sqrt(to_double(a))); }>},
-      {"log2", unary<[](const Scalar& a) { return Scalar(std::log2(to_double(a))); }>},
+      {"add", real<kAdd, plus>},
+      {"sub", real<kSub, minus>},
+      {"mul", real<kMul, product_of>},
+      {"floordiv", binary<kFloorDiv>},
+      {"mod", binary<kMod>},
+      {"pow", binary<kPow>},
+      {"truediv", real<kTrueDiv, quotient_of>},
+      {"eq", binary<kEq>},
+      {"ne", binary<kNe>},
+      {"lt", binary<kLt>},
+      {"le", binary<kLe>},
+      {"gt", binary<kGt>},
+      {"ge", binary<kGe>},
+      {"and_", binary<kAnd>},
+      {"or_", binary<kOr>},
+      {"xor", binary<kXor>},
+      {"lshift", binary<kLeft>},
+      {"rshift", binary<kRight>},
+      {"neg", unary<kNeg>},
+      {"pos", identity},
+      {"abs", unary<kAbs>},
+      {"not_", unary<kNot>},
+      {"sym_not", unary<kNot>},
+      {"trunc", round_to<std::trunc, towards_zero>},
+      {"floor", round_to<std::floor, down>},
+      {"ceil", round_to<std::ceil, up>},
+      {"round", round_to<std::nearbyint, to_nearest>},
+      {"sym_int", round_to<std::trunc, towards_zero>},
+      {"sym_float", real<kFloat, quotient_by_one>},
+      {"sym_max", binary<kMax>},
+      {"sym_min", binary<kMin>},
+      {"sym_sqrt", unary<kSqrt>},
+      {"sqrt", unary<kSqrt>},
+      {"log2", unary<kLog2>},
       {"sym_ite", choose},
       {"sym_sum", sum},
   };

@@ -60,7 +60,7 @@ ArgStore::ArgStore(ArrayRef<CallArg> args) : args_(args.vec()) {
       case Kind::OptionalTensors: keep_in(optional_tensors_, a.optional_tensor, a.size); break;
       case Kind::Scalar: keep(a.scalar, 1); break;
       case Kind::Scalars: keep(a.scalar, a.size); break;
-      case Kind::Ints: keep(a.ints, a.size); break;
+      case Kind::Ints: keep(a.ints, a.named ? 2 * a.size : a.size); break;
       case Kind::Doubles: keep(a.doubles, a.size); break;
       case Kind::Bools: keep(a.bools, a.size); break;
       case Kind::String: keep(a.chars, a.size); break;

@@ -3,19 +3,17 @@
 #include "support/error.h"
 #include "tensor/args.h"
 #include "tensor/dispatch.h"
+#include "tensor/known_sizes.h"
 #include "tensor/masks.h"
+#include "tensor/target.h"
 #include "tensor/views.h"
 #include "transforms/derived.h"
 
 namespace brasa {
 namespace {
 
-struct Target {
-  const ops::Row* row = nullptr;
-  bool in_place = false;
-};
+using eager::Target;
 
-// "aten::add_.Tensor" is the in-place form of "aten::add.Tensor".
 std::optional<Target> find_target(std::string_view name) {
   if (const ops::Row* row = transforms::find_row(name)) return Target{row, false};
   size_t dot = name.find('.');
@@ -27,10 +25,7 @@ std::optional<Target> find_target(std::string_view name) {
   }
   return std::nullopt;
 }
-Target target_of(std::string_view name) {
-  if (auto target = find_target(name)) return *target;
-  fail(str("there is no operator '", name, "'"));
-}
+using eager::target_of;
 
 bool has_mask(const CallArg& indices) {
   bool any = false;
@@ -51,6 +46,8 @@ eager::OptionalTensors without_masks(const Target& target, ArrayRef<CallArg> arg
 // A tensor of one element stands for its number where one is asked for.
 bool is_number_in_tensor(const CallArg& a, const ir::Param& p) {
   using ir::ParamType;
+  // A recording that knows what sizes are has what is computed from them as a value of its graph.
+  if (p.type == ParamType::Float && p.use == ir::NumberUse::Input && KnownSizes::current()) return false;
   return (a.kind == CallArg::Kind::Tensor || a.kind == CallArg::Kind::Tensors) &&
          (p.type == ParamType::Int || p.type == ParamType::Float || p.type == ParamType::Bool);
 }
@@ -122,6 +119,11 @@ CallArg fitted(const CallArg& a, const ir::Param& p) {
 }
 
 }  // namespace
+
+Target eager::target_of(std::string_view name) {
+  if (auto target = find_target(name)) return *target;
+  fail(str("there is no operator '", name, "'"));
+}
 
 std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args) { return run(target_of(name), args); }
 

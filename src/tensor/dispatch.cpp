@@ -11,6 +11,7 @@
 #include "tensor/execute.h"
 #include "tensor/geometry.h"
 #include "tensor/in_place.h"
+#include "tensor/known_sizes.h"
 #include "tensor/parse.h"
 #include "tensor/recorded_call.h"
 #include "tensor/repeat.h"
@@ -206,14 +207,39 @@ void write_operands(const ops::Row& row, CallArgs args, Results& results) {
   results.resize(row.schema.returns.size());
 }
 
+// What the length that follows from numbers is called in a recording that knows these as more than their values; 0: it does not.
+uint32_t name_of_length(const ops::Row& row, CallArgs args, ir::Args numbers) {
+  KnownSizes* known = KnownSizes::current();
+  bool any = false;
+  for (size_t i = 0; known && i < args.size(); ++i) {
+    if (!args[i].named || args[i].kind != Kind::Int) continue;
+    std::optional<ir::Expr> e = known->named(args[i].size);
+    if (e) numbers[i] = ir::Arg(*e);
+    any = any || e;
+  }
+  if (!any) return 0;
+  try {
+    ir::Facts facts;
+    std::vector<ir::Type> types = ops::result_types(row, numbers, facts);
+    return types.size() == 1 && types[0].rank() == 1 ? known->name_of(types[0].shape[0]) : 0;
+  } catch (const Error&) {
+    return 0;  // it follows from the values alone
+  }
+}
+
 // A row whose results' size depends on values or numbers: that is found first, and becomes one more argument.
 void call_sized(Operator& op, CallArgs args, Results& results) {
   std::vector<int64_t> sizes;
+  uint32_t name = 0;
   if (op.row().number_count) {
     try {
       check_numbers(op, args);
-      int64_t size = op.row().number_count(literals(op.row(), args));
-      if (size >= 0 || !op.row().count) sizes.push_back(size);
+      ir::Args numbers = literals(op.row(), args);
+      int64_t size = op.row().number_count(numbers);
+      if (size >= 0 || !op.row().count) {
+        sizes.push_back(size);
+        name = name_of_length(op.row(), args, std::move(numbers));
+      }
     } catch (const Error& e) {
       rethrow_named(op, args, e);
     }
@@ -231,6 +257,11 @@ void call_sized(Operator& op, CallArgs args, Results& results) {
   Literals defaults;
   defaults.fill_up(with_count, op.row(), op.row().schema.params.size());
   with_count.emplace_back(IntArrayRef(sizes));
+  if (name != 0) {
+    with_count.back().named = true;
+    sizes.push_back(name);
+    with_count.back().ints = sizes.data();
+  }
   call_functional(eager::op(transforms::sized_row(op.row())), with_count, results);
 }
 

@@ -228,7 +228,7 @@ std::unique_ptr<RowComputation> make_computation(const Operator& op, ArrayRef<Ca
       if (!param.optional && param.default_value) slot.fixed = *param.default_value;
     } else if (a.kind == Kind::Tensor || a.kind == Kind::Tensors || a.kind == Kind::OptionalTensors) {
       slot.list = param.list || a.kind != Kind::Tensor;
-      BRASA_CHECK(slot.list || param.type == ir::ParamType::Tensor || param.type == ir::ParamType::Scalar,
+      BRASA_CHECK(slot.list || param.type == ir::ParamType::Tensor || param.use == ir::NumberUse::Input,
                   op.row().name(), ": argument '", param.name, "' is no tensor");
       slot.first = inputs;
       slot.presence.assign(a.kind == Kind::Tensor ? 1 : a.size, true);

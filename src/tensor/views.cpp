@@ -37,14 +37,14 @@ bool make_key(const Operator& op, CallArgs args, SmallVector<int64_t, 32>& key) 
   for (int64_t s : self.strides) key.push_back(s);
   for (size_t i = 1; i < args.size(); ++i) {
     const CallArg& a = args[i];
-    key.push_back(static_cast<int64_t>(a.kind) << 32 | a.size);
+    key.push_back(static_cast<int64_t>(a.kind) << 32 | int64_t{a.named} << 40 | a.size);
     switch (a.kind) {
       case Kind::None: break;
       case Kind::Int:
       case Kind::Bool:
       case Kind::DType: key.push_back(a.integer); break;
       case Kind::Ints:
-        for (uint32_t k = 0; k < a.size; ++k) key.push_back(a.ints[k]);
+        for (uint32_t k = 0; k < (a.named ? 2 * a.size : a.size); ++k) key.push_back(a.ints[k]);
         break;
       default: return false;
     }

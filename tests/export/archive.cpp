@@ -53,6 +53,31 @@ TEST(ExportedArchive, AModuleHasItsNamesAndVaryingSizes) {
   EXPECT_THROW(read->forward(rand({51, 6})), Error);
 }
 
+// Sizes that follow each other in the example are no functions of each other.
+TEST(ExportedArchive, AnIntegerFollowsFromTheSizeThatItComesFrom) {
+  auto f = [](const Tensor& x) { return x.narrow(1, 1, x.size(1) - 1); };
+  ExportOptions options = only_archive();
+  options.dynamic = {{0, 0, 2, 100}, {0, 1, 2, 100}, {0, 2, 2, 100}};
+  Folder folder;
+  io::ExportedModule read = written(export_(f, {rand({3, 4, 5})}, options), folder);
+  for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{3, 4, 5}, {5, 11, 9}, {9, 2, 4}}) {
+    Tensor x = rand(sizes);
+    EXPECT_TRUE(f(x).equal(read(x)[0])) << x.sizes();
+  }
+}
+
+// The first result of that archive is None.
+TEST(ExportedArchive, ResultsThatAreNoTensorsAreLeftOut) {
+  Folder folder;
+  io::ExportedModule net = io::load_pt2(BRASA_TEST_DATA "/models/tied_at_the_root.pt2");
+  Tensor x = randn({2, 3});
+  std::vector<Tensor> want = net(x), got = written(export_(net, only_archive()), folder)(x);
+  ASSERT_EQ(want.size(), 2u);
+  EXPECT_FALSE(want[0].defined());
+  ASSERT_EQ(got.size(), 1u);
+  EXPECT_TRUE(allclose(got[0], want[1], 1e-5, 1e-6));
+}
+
 TEST(ExportedArchive, ChangedInputsWritesThroughViewsAndRanges) {
   Folder folder;
   auto f = [](const Tensor& state, const Tensor& x) {

@@ -185,6 +185,23 @@ TEST(Cond, WritesToItsOwnTensors) {
   check(f, {{values({4, 3}) + 1}, {values({4, 3}) - 1}, {values({6, 3}) + 1}});
 }
 
+TEST(Cond, AnOperandThatIsNotReadHasAGradientOfZeros) {
+  auto f = [](Tensor x, Tensor w, Tensor v) {
+    return cond(
+        x.sum() > 0, [](Tensor x, Tensor w, Tensor) { return x * w; },
+        [](Tensor x, Tensor, Tensor v) { return x + v / 0; }, x, w, v);
+  };
+  auto compiled = compile(f);
+  for (bool eager : {true, false}) {
+    Tensor x = ones({3}), w = ones({3}).requires_grad_(), v = ones({1}).requires_grad_();
+    Tensor y = eager ? f(x, w, v) : compiled(x, w, v);
+    y.sum().backward();
+    expect_close(w.grad(), x);
+    ASSERT_TRUE(v.grad().defined()) << eager;
+    expect_close(v.grad(), zeros({1}));
+  }
+}
+
 TEST(Cond, UnderTransformations) {
   auto f = [](Tensor x) {
     return cond(x.sum() > 0, [](Tensor t) { return t.sin().sum(); }, [](Tensor t) { return (t * t).sum(); }, x);

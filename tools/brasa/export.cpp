@@ -29,11 +29,16 @@ std::string function_name(const std::string& path) {
 }
 
 void run(Options o) {
+  if (std::filesystem::path(o.out).filename().empty())
+    throw Error("export: --out is '" + o.out + "', expected the name of a file");
+  bool archive = o.kind == "pt2" || o.kind == "recorded-pt2";
+  if (archive && o.to.strict)
+    throw Error("export: --strict asks for code for all sizes; an archive (--kind " + o.kind + ") has none");
   if (o.kind == "object" || o.kind == "shared") o.to.name = function_name(o.out);
   o.to.weights_beside = o.weights == "beside";
   io::ExportedModule module = io::load_pt2(o.model);
   if (!o.load.empty()) load(module, o.load);
-  if (o.kind == "pt2" || o.kind == "recorded-pt2") {
+  if (archive) {
     o.to.targets.clear();
     o.kind == "pt2" ? module->write_pt2(o.out) : export_(module, o.to).write_pt2(o.out);
     std::printf("%s: an archive of PyTorch's\n", o.out.c_str());
