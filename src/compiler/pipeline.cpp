@@ -269,27 +269,23 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   return out;
 }
 
-// What a run of each distinct kernel takes in nanoseconds with baseline code, about; infinite where sizes are not known.
-std::vector<double> expected_times(const LoweredGraph& lowered, const ir::Facts& facts) {
-  constexpr double kOperation = 0.5;  // a line of a kernel's text, for one element
-  constexpr double kUnknown = std::numeric_limits<double>::infinity();
-  auto number = [&](Expr e) {
-    if (e.is_constant()) return static_cast<double>(e.constant());
-    return facts.has_hint(e) ? static_cast<double>(facts.hint(e)) : kUnknown;
-  };
-  std::vector<double> out(lowered.texts.size(), 0);
+// Of each distinct kernel, in all of its calls in a run of the graph.
+std::vector<KernelCost> costs_of(const LoweredGraph& lowered, const ir::Facts& facts) {
+  auto size = [&](Expr symbol) { return facts.has_hint(symbol) ? std::optional(facts.hint(symbol)) : std::nullopt; };
+  std::vector<KernelCost> out(lowered.texts.size());
+  std::unordered_map<const Graph*, KernelCost> known;
   size_t launched_with = 1;
   for (size_t g = 0; g < lowered.plan.steps.size(); ++g) {
     if (lowered.calls[g]) launched_with = lowered.calls[g];
-    const Group& group = lowered.plan.steps[g];
-    if (group.kind == GroupKind::Library) continue;
-    Work work = group.work();
-    double elements = number(group.domain.numel()) + number(work.results) * number(work.steps);
-    for (Value v : group.outputs) elements += number(type_of(v).numel());
-    for (size_t kernel : lowered.of_step[g]->kernels.at(launched_with)) {
-      const std::string& text = lowered.texts[kernel];
-      double lines = static_cast<double>(std::count(text.begin(), text.end(), '\n'));
-      out[kernel] = std::max(out[kernel], kOperation * lines * elements);
+    if (lowered.plan.steps[g].kind == GroupKind::Library) continue;
+    const GroupKernels& kernels = *lowered.of_step[g];
+    const std::vector<size_t>& places = kernels.kernels.at(launched_with);
+    for (size_t k = 0; k < places.size(); ++k) {
+      const Graph& loops = *kernels.lowered[k].loops;
+      auto [it, fresh] = known.try_emplace(&loops);
+      if (fresh) it->second = cost_of(loops, size);
+      out[places[k]].code = it->second.code;
+      out[places[k]].run += it->second.run;
     }
   }
   return out;
@@ -356,7 +352,7 @@ Assembled assemble_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   out.parts = assemble(graph, lowered, options, facts);
   out.texts = lowered.texts;
   if (notes_checks(device, out.parts)) out.texts.push_back(ir::print(*note_loops()));
-  if (device.on_host()) out.expected = expected_times(lowered, facts);
+  if (device.on_host()) out.costs = costs_of(lowered, facts);
   out.relies_on_alignment = relies_on_alignment(lowered);
   out.parts.report = std::move(report);
   if (!key.empty()) DiskCache::get().write(key, assembled_bytes(out, lowered.plan, facts, known, learned));
@@ -385,7 +381,7 @@ std::shared_ptr<Executable> run_pipeline(const Graph& graph, ir::Facts& facts, c
   // Code of each distinct kernel.
   PassRunner passes(parts.report);
   passes.run("code", "", [&] {
-    std::vector<LoadedKernel> loaded = load_kernels(made->texts, device, suffix(options.numbers), made->expected);
+    std::vector<LoadedKernel> loaded = load_kernels(made->texts, device, suffix(options.numbers), made->costs);
     put_kernels(parts.steps, loaded);
     if (notes_checks(device, parts)) parts.note = loaded.back();
   });

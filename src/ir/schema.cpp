@@ -72,8 +72,9 @@ class Reader {
   }
 
  private:
-  void require(bool ok, std::string_view what) {
-    if (!ok) fail(str("schema '", text_, "': ", what, " at ", at_));
+  template <class... What>
+  void require(bool ok, const What&... what) {
+    if (!ok) fail(str("schema '", text_, "': ", what..., " at ", at_));
   }
   void skip() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -110,7 +111,7 @@ class Reader {
         p.symbolic = t.symbolic;
         found = true;
       }
-    require(found, str("unknown type '", w, "'"));
+    require(found, "unknown type '", w, "'");
     if (accept('(')) {
       p.aliased = true;
       while (!accept(')')) {
@@ -150,7 +151,7 @@ class Reader {
   double number(std::string_view token) {
     double v = 0;
     auto r = std::from_chars(token.data(), token.data() + token.size(), v);
-    require(r.ec == std::errc() && r.ptr == token.data() + token.size(), str("bad number '", token, "'"));
+    require(r.ec == std::errc() && r.ptr == token.data() + token.size(), "bad number '", token, "'");
     return v;
   }
 
@@ -175,7 +176,7 @@ class Reader {
     if (type == ParamType::Float || t.find_first_of(".e") != t.npos || t == "inf") return Arg(number(t));
     int64_t v = 0;
     auto r = std::from_chars(t.data(), t.data() + t.size(), v);
-    require(r.ec == std::errc() && r.ptr == t.data() + t.size(), str("bad default '", t, "'"));
+    require(r.ec == std::errc() && r.ptr == t.data() + t.size(), "bad default '", t, "'");
     return Arg(v);
   }
 

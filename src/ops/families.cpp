@@ -16,7 +16,7 @@ struct Listed {
   void (*add)(Table& table);
 };
 // Their titles name the pages of the reference.
-const Listed kFamilies[] = {
+const Listed kPrimitives[] = {
     {"Primitives: point-wise", add_pointwise_primitives},
     {"Primitives: creation", add_creation_primitives},
     {"Primitives: movement", add_movement_primitives},
@@ -30,6 +30,8 @@ const Listed kFamilies[] = {
     {"Primitives: loops", add_loop_primitives},
     {"Primitives: branches", add_branch_primitives},
     {"Primitives: loops until a value", add_while_primitives},
+};
+const Listed kOperators[] = {
     {"Arithmetic", add_arithmetic},
     {"Mathematical functions", add_math},
     {"Complex numbers", add_complex},
@@ -116,17 +118,22 @@ std::vector<Family>& added() {
   return instance;
 }
 
+void add(const Listed& family, Table& t) {
+  size_t first = t.rows().size();
+  family.add(t);
+  added().push_back({family.title, first, t.rows().size()});
+}
+
 }  // namespace
 
-void add_families(Table& t) {
-  auto add = [&](const Listed& family) {
-    size_t first = t.rows().size();
-    family.add(t);
-    added().push_back({family.title, first, t.rows().size()});
-  };
-  for (const Listed& family : kFamilies) add(family);
+void add_primitives(Table& t) {
+  for (const Listed& family : kPrimitives) add(family, t);
+}
+
+void add_operators(Table& t) {
+  for (const Listed& family : kOperators) add(family, t);
   additional().too_late = true;
-  for (const Listed& family : additional().families) add(family);
+  for (const Listed& family : additional().families) add(family, t);
 }
 
 void add_family(void (*family)(Table&), std::string_view title) {

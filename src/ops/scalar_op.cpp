@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "ops/families.h"
 #include "ops/table.h"
 #include "support/error.h"
 
@@ -18,8 +19,8 @@ using Rows = std::array<const Row*, std::size(kNames)>;
 const Rows& rows() {
   static const Rows rows = [] {
     Rows all{};
-    for (const Row& row : table().rows())
-      if (row.scalar != ScalarOp::None) all[static_cast<size_t>(row.scalar)] = &row;
+    for (const Row* row : primitives())
+      if (row->scalar != ScalarOp::None) all[static_cast<size_t>(row->scalar)] = row;
     return all;
   }();
   return rows;

@@ -355,16 +355,45 @@ const Row* Table::find(std::string_view name) const {
   return nullptr;
 }
 
+namespace {
+
+// Rows stay where they are while the table grows; who asks for primitives looks at nothing that grows.
+struct Primitives {
+  Table* table = new Table;
+  std::vector<const Row*> rows;
+  std::unordered_map<std::string_view, const Row*> by_name;
+
+  Primitives() {
+    add_primitives(*table);
+    for (const Row& row : table->rows()) {
+      rows.push_back(&row);
+      by_name.emplace(row.name(), &row);
+    }
+  }
+  static const Primitives& get() {
+    static const auto* instance = new Primitives;
+    return *instance;
+  }
+};
+
+}  // namespace
+
 const Table& table() {
   static const Table* instance = [] {
-    auto* t = new Table;
-    add_families(*t);
+    Table* t = Primitives::get().table;
+    add_operators(*t);
     return t;
   }();
   return *instance;
 }
 
-const Row* find(std::string_view name) { return table().find(name); }
+const std::vector<const Row*>& primitives() { return Primitives::get().rows; }
+
+const Row* find(std::string_view name) {
+  const auto& known = Primitives::get().by_name;
+  auto it = known.find(name);
+  return it == known.end() ? table().find(name) : it->second;
+}
 
 const Row& at(std::string_view name) {
   const Row* row = find(name);

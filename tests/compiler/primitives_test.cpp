@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "check.h"
+#include "ops/families.h"
 #include "ops/interpreter.h"
 #include "ops/primitives/interp.h"
 
@@ -73,6 +76,15 @@ TEST_P(Pointwise, IsCompiled) {
     ++compiled;
   }
   if (compiled == 0) GTEST_SKIP() << "of complex numbers alone";
+}
+
+// The code generator makes no other rows than these.
+TEST(Primitives, HaveAllThatLoopsMayHold) {
+  const std::vector<const ops::Row*>& primitives = ops::primitives();
+  for (const ops::Row& row : ops::table().rows())
+    if (row.legal_at(ir::Level::Loops)) {
+      EXPECT_EQ(std::count(primitives.begin(), primitives.end(), &row), 1) << row.name();
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Pointwise, ::testing::ValuesIn(pointwise()),

@@ -104,10 +104,12 @@ TEST_F(Tiers, OneKernelOfTwoSizes) {
     graph.add_output(ops::exp(x * 0.7505));
   }
   std::string text = kernel_texts(graph, facts, {}).at(0);
-  for (std::vector<double> expected : {std::vector<double>{1, 1e12}, {1e12, 1}}) {
+  const KernelCost little{100, 1}, much{100, 1e12};
+  for (bool first : {true, false}) {
     std::string other = text;
-    other.replace(other.find("0.7505"), 6, expected[0] < 2 ? "0.7506" : "0.7507");
-    for (const LoadedKernel& k : load_kernels(std::vector{other, other}, runtime::host(), "", expected)) {
+    other.replace(other.find("0.7505"), 6, first ? "0.7506" : "0.7507");
+    const KernelCost costs[] = {first ? little : much, first ? much : little};
+    for (const LoadedKernel& k : load_kernels(std::vector{other, other}, runtime::host(), "", costs)) {
       EXPECT_TRUE(k);
       EXPECT_FALSE(k.baseline);
     }

@@ -1,5 +1,6 @@
 #include "compiler/kernels/baseline.h"
 
+#include <limits>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -27,10 +28,18 @@ Tiers tiers() {
 }
 
 // What has run for this part of what optimizing takes is likely to go on: loops of training do.
-constexpr int64_t kPatience = 4;
+constexpr double kPatience = 4;
 
-// What was optimized so far, and before all, as if it had been here, what three kernels took on a processor of 2023.
-std::atomic<int64_t> g_characters{8000}, g_nanoseconds{40000000};
+// What was optimized so far, in KernelCost::code, and before all, as if it had been here, what four kernels took on a processor of 2023.
+std::atomic<double> g_code{500};
+std::atomic<int64_t> g_nanoseconds{40000000};
+
+// Nanoseconds of processor time.
+double cost_of_optimizing(double code) {
+  if (!optimizes_later()) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(g_nanoseconds.load(std::memory_order_relaxed)) / g_code.load(std::memory_order_relaxed) *
+         code;
+}
 
 }  // namespace
 
@@ -45,24 +54,25 @@ bool has_baseline(std::string_view text, std::string_view target) {
 
 bool optimizes_later() { return tiers() != Tiers::Baseline; }
 
-int64_t cost_of_optimizing(std::string_view text) {
-  if (!optimizes_later()) return INT64_MAX;
-  return g_nanoseconds.load(std::memory_order_relaxed) / g_characters.load(std::memory_order_relaxed) *
-         static_cast<int64_t>(text.size());
+bool is_quick(const KernelCost& cost) {
+  constexpr double kOperation = 1, kPart = 0.5;  // nanoseconds of an operation of baseline code
+  return kOperation * cost.run < kPart * cost_of_optimizing(cost.code);
 }
 
-void note_cost(std::string_view target, size_t characters, int64_t nanoseconds) {
+void note_cost(std::string_view target, std::span<const std::string> texts, int64_t nanoseconds) {
   if (!target.starts_with("x86-64") || target.ends_with(";baseline")) return;
-  g_characters.fetch_add(static_cast<int64_t>(characters), std::memory_order_relaxed);
+  double code = 0;
+  for (const std::string& text : texts) code += code_of(text);
+  g_code.fetch_add(code, std::memory_order_relaxed);
   g_nanoseconds.fetch_add(nanoseconds, std::memory_order_relaxed);
 }
 
 bool BaselineKernel::due() const {
   return !optimized() && !asked_.load(std::memory_order_relaxed) &&
-         ran_.load(std::memory_order_relaxed) >= cost_of_optimizing(text_) / kPatience;
+         static_cast<double>(ran_.load(std::memory_order_relaxed)) >= cost_of_optimizing(size_) / kPatience;
 }
 
-std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, const std::string& options,
+std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, double size, const std::string& options,
                                                 runtime::Device& device, const LoadedKernel& code) {
   // A kernel keeps its code, so that no other one has its address.
   static auto& mutex = *new ProcessMutex;
@@ -76,7 +86,7 @@ std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, const s
   std::weak_ptr<BaselineKernel>& known = (*kernels)[code.function];
   std::shared_ptr<BaselineKernel> kernel = known.lock();
   if (!kernel) {
-    kernel = std::make_shared<BaselineKernel>(text, options, device, code.code, code.function);
+    kernel = std::make_shared<BaselineKernel>(text, size, options, device, code.code, code.function);
     known = kernel;
   }
   return kernel;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,18 +17,19 @@ bool has_baseline(std::string_view text, std::string_view target);
 /// Whether what has baseline code is optimized later.
 bool optimizes_later();
 
-/// What making optimized code of this text takes, about, in nanoseconds of processor time: as what this process has optimized so far.
-int64_t cost_of_optimizing(std::string_view text);
-/// Code for a target of texts of so many characters took so long.
-void note_cost(std::string_view target, size_t characters, int64_t nanoseconds);
+/// Whether a run with baseline code is expected to take less than half of the time that optimizing takes.
+bool is_quick(const KernelCost& cost);
+/// Making code of these texts for a target took so long. What optimizing takes is estimated by what this process has optimized so far.
+void note_cost(std::string_view target, std::span<const std::string> texts, int64_t nanoseconds);
 
 /// A kernel that began with baseline code. When its runs have taken a quarter of what optimizing takes it is due (optimizer.h). Calls go on
 /// with the code that they began with, which stays.
 class BaselineKernel {
  public:
-  BaselineKernel(std::string text, std::string options, runtime::Device& device,
+  BaselineKernel(std::string text, double size, std::string options, runtime::Device& device,
                  std::shared_ptr<const runtime::Module> code, runtime::Function function)
       : text_(std::move(text)),
+        size_(size),
         options_(std::move(options)),
         device_(device),
         baseline_(std::move(code)),
@@ -44,7 +46,9 @@ class BaselineKernel {
   friend class Optimizer;
   enum class State : uint8_t { Baseline, Queued, Compiling, Optimized };
 
-  const std::string text_, options_;
+  const std::string text_;
+  const double size_;  // KernelCost::code
+  const std::string options_;
   runtime::Device& device_;
   const std::shared_ptr<const runtime::Module> baseline_;
   std::atomic<runtime::Function> function_;
@@ -56,7 +60,7 @@ class BaselineKernel {
 };
 
 /// The one of this code in this process, made where there is none yet.
-std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, const std::string& options,
+std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, double size, const std::string& options,
                                                 runtime::Device& device, const LoadedKernel& code);
 
 }  // namespace brasa::compiler

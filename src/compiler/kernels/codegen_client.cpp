@@ -111,7 +111,7 @@ std::vector<runtime::KernelImage> compile_kernels_in_parallel(std::span<const st
     for (int64_t m = begin; m < end; ++m) {
       int64_t start = processor_time();
       images[m] = compile_kernel_texts(parts[m], target);
-      note_cost(target, load[m], processor_time() - start);
+      note_cost(target, parts[m], processor_time() - start);
     }
   });
   return images;

@@ -187,12 +187,9 @@ std::vector<LoadedKernel> load_for(const std::string& target, std::span<const st
 }  // namespace
 
 std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runtime::Device& device,
-                                       const std::string& options, std::span<const double> expected) {
-  // A run may take this part of what optimizing takes.
-  constexpr double kPart = 0.25;
+                                       const std::string& options, std::span<const KernelCost> costs) {
   auto begins_with_baseline = [&](size_t i) {
-    return !expected.empty() && expected[i] < kPart * static_cast<double>(cost_of_optimizing(texts[i])) &&
-           has_baseline(texts[i], device.properties().code + options);
+    return !costs.empty() && is_quick(costs[i]) && has_baseline(texts[i], device.properties().code + options);
   };
   std::map<std::string, std::vector<size_t>> by_target;
   for (size_t i = 0; i < texts.size(); ++i)
@@ -213,7 +210,7 @@ std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runti
       if (!out[i]) rest.push_back(i);
     if (rest.empty()) continue;
     load(target + ";baseline", rest, std::vector<bool>(rest.size(), true));
-    for (size_t i : rest) out[i].baseline = baseline_kernel(texts[i], options, device, out[i]);
+    for (size_t i : rest) out[i].baseline = baseline_kernel(texts[i], costs[i].code, options, device, out[i]);
   }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/loops/cost.h"
 #include "runtime/device.h"
 
 namespace brasa::compiler {
@@ -22,10 +23,10 @@ struct LoadedKernel {
 
 /// The kernels of these loop graphs (texts without a name), in order, loaded on the device: from this process, the pack beside the
 /// library, the disk cache, or the code generator, which then compiles all missing ones at once. `options` follow the device's
-/// target: ";strict". `expected`, or empty (elsewhere than on the host always): nanoseconds that a run of each would take with baseline code; where that is little against
-/// the time that optimizing takes, a kernel that is nowhere begins with it (baseline.h).
+/// target: ";strict". With `costs` (not elsewhere than on the host) a kernel that is nowhere begins with baseline code where a run of it takes little
+/// against the time that optimizing takes (baseline.h).
 std::vector<LoadedKernel> load_kernels(std::span<const std::string> texts, runtime::Device& device,
-                                       const std::string& options = "", std::span<const double> expected = {});
+                                       const std::string& options = "", std::span<const KernelCost> costs = {});
 
 /// How often each source had to answer, for tests and `explain`.
 struct KernelCounts {

@@ -9,7 +9,7 @@ namespace brasa::compiler {
 struct Assembled {
   CompiledGraph::Parts parts;      // no kernel is loaded
   std::vector<std::string> texts;  // of each distinct kernel
-  std::vector<double> expected;    // as load_kernels takes it
+  std::vector<KernelCost> costs;   // as load_kernels takes them
   bool relies_on_alignment = false;
 };
 

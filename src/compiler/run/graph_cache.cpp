@@ -78,6 +78,10 @@ void fields(A& a, Is<SizeProgram::Instruction> auto& i) {
   a(i.op, i.number, i.a, i.b);
 }
 template <class A>
+void fields(A& a, Is<KernelCost> auto& c) {
+  a(c.code, c.run);
+}
+template <class A>
 void fields(A& a, Is<Call> auto& c) {
   a(c.step, c.library, c.graph, c.output_strides);
 }
@@ -254,7 +258,7 @@ void check_references(const Assembled& made, const Graph& graph) {
   for (uint32_t i : p.prepared_of.inputs) check(i, graph.inputs().size(), "input");
   for (uint32_t i : p.prepared_of.symbols) check(i, symbols, "symbol");
   BRASA_CHECK(p.by_value.size() == graph.inputs().size(), "a kept graph is of ", p.by_value.size(), " inputs");
-  BRASA_CHECK(made.expected.empty() || made.expected.size() == made.texts.size(), "a kept graph lacks times");
+  BRASA_CHECK(made.costs.empty() || made.costs.size() == made.texts.size(), "a kept graph lacks times");
 }
 
 std::atomic<int64_t> g_found{0};
@@ -286,7 +290,7 @@ std::string assembled_bytes(const Assembled& made, const Plan& plan, const ir::F
       calls.push_back({s, place_of(group.library), ir::print(*group.graph), group.output_strides});
   }
   Writer body;
-  body(made.parts, made.texts, made.expected, made.relies_on_alignment, calls);
+  body(made.parts, made.texts, made.costs, made.relies_on_alignment, calls);
   Writer out;
   out(text_of(body.expressions(), std::span(facts.facts()).subspan(known, learned - known)));
   return out.bytes() + body.bytes();
@@ -306,7 +310,7 @@ Assembled read_assembled(std::string_view bytes, const Graph& graph, const Compi
     BRASA_CHECK(now.equal(f.right, f.left) == f.equal, "a kept graph is of other sizes: ", f);
   Assembled made;
   std::vector<Call> calls;
-  in(made.parts, made.texts, made.expected, made.relies_on_alignment, calls);
+  in(made.parts, made.texts, made.costs, made.relies_on_alignment, calls);
   BRASA_CHECK(in.at_end(), "a kept graph has bytes behind its end");
   for (const Call& c : calls) {
     BRASA_CHECK(c.step < made.parts.steps.size(), "a kept graph has no step ", c.step);

@@ -12,21 +12,27 @@ namespace {
 
 constexpr int64_t kMostApart = 4;  // elements between the unrolled loop's iterations
 
-// The matrix whose rows these vectors are: blocks of a size change places, then those of twice the size.
+// The matrix whose rows these vectors of 32-bit words are. Each step pairs rows whose numbers differ in one bit, and afterwards that bit
+// of a row's number is the same bit of its words' columns: first within 128 bits, then such parts as wholes, as processors have both.
 void transpose(llvm::IRBuilder<>& b, std::vector<llvm::Value*>& rows) {
-  auto lanes = static_cast<int>(rows.size());
-  for (int size = 1; size < lanes; size *= 2)
-    for (int i = 0; i < lanes; ++i) {
-      if (i & size) continue;
+  const auto lanes = static_cast<int>(rows.size());
+  auto pair_rows = [&](int bit, auto word) {  // the word of both rows, one behind the other, that place i gets
+    for (int row = 0; row < lanes; ++row) {
+      if (row & bit) continue;
       std::vector<int> lower(lanes), upper(lanes);
-      for (int j = 0; j < lanes; ++j) {
-        lower[j] = j & size ? lanes + (j ^ size) : j;
-        upper[j] = j & size ? lanes + j : j | size;
+      for (int i = 0; i < lanes; ++i) {
+        lower[i] = word(i, 0);
+        upper[i] = word(i, 1);
       }
-      llvm::Value *x = rows[i], *y = rows[i | size];
-      rows[i] = b.CreateShuffleVector(x, y, lower);
-      rows[i | size] = b.CreateShuffleVector(x, y, upper);
+      llvm::Value *x = rows[row], *y = rows[row | bit];
+      rows[row] = b.CreateShuffleVector(x, y, lower);
+      rows[row | bit] = b.CreateShuffleVector(x, y, upper);
     }
+  };
+  for (int bit : {2, 1})
+    pair_rows(bit, [&](int i, int half) { return i % 2 * lanes + i / 4 * 4 + half * 2 + i % 4 / 2; });
+  for (int bit = 4; bit < lanes; bit *= 2)
+    pair_rows(bit, [&](int i, int odd) { return (i / 4 * 2 + odd) * 4 + i % 4; });
 }
 
 // That each of these indices is positive is what a mask asks for; false where it asks for something else.
