@@ -88,10 +88,12 @@ int narrow(int64_t n) {
 template <class T>
 void transpose(const T* from, T* to, int64_t rows, int64_t cols) {
   constexpr int64_t kSide = 16;
-  for (int64_t i0 = 0; i0 < rows; i0 += kSide)
-    for (int64_t j0 = 0; j0 < cols; j0 += kSide)
-      for (int64_t j = j0; j < std::min(j0 + kSide, cols); ++j)
-        for (int64_t i = i0; i < std::min(i0 + kSide, rows); ++i) to[j * rows + i] = from[i * cols + j];
+  for (int64_t top = 0; top < rows; top += kSide)
+    for (int64_t left = 0; left < cols; left += kSide) {
+      int64_t bottom = std::min(top + kSide, rows), right = std::min(left + kSide, cols);
+      for (int64_t i = top; i < bottom; ++i)
+        for (int64_t j = left; j < right; ++j) to[j * rows + i] = from[i * cols + j];
+    }
 }
 
 // One tensor as matrices or vectors of `last` dimensions.
@@ -313,8 +315,8 @@ constexpr auto eigh = []<class T>(std::type_identity<T>, const LibraryCall& call
       Real<T>* w = values.at<Real<T>>(b);
       const char* which = with_vectors ? "V" : "N";
       if constexpr (kComplex<T>)
-        syevd(which, "L", &n, a.data(), &ld, w, work, length, reals.data(), &real_length, ints.data(), &int_length, info,
-              kLength, kLength);
+        syevd(which, "L", &n, a.data(), &ld, w, work, length, reals.data(), &real_length, ints.data(), &int_length,
+              info, kLength, kLength);
       else
         syevd(which, "L", &n, a.data(), &ld, w, work, length, ints.data(), &int_length, info, kLength, kLength);
     });

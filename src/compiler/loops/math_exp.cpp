@@ -20,10 +20,11 @@ struct Limits {
   int mantissa;
   double min_normal;
 };
-constexpr Limits kFloat{0x1.62ep-1, 0x1.0bfbe8e7bcd5ep-15, 0x1.344p-2, 0x1.3509f79fef312p-18, -104, 89, -86.643, -176.06, 23,
-                        0x1p-126};
+constexpr Limits kFloat{
+    0x1.62ep-1, 0x1.0bfbe8e7bcd5ep-15, 0x1.344p-2, 0x1.3509f79fef312p-18, -104, 89, -86.643, -176.06, 23, 0x1p-126};
 constexpr Limits kDouble{
-    0x1.62e42feep-1, 0x1.a39ef35793c76p-33, 0x1.34413508p-2, 0x1.f79fef311f12bp-34, -746, 710, -707.703, -1418.2, 52, 0x1p-1022};
+    0x1.62e42feep-1, 0x1.a39ef35793c76p-33, 0x1.34413508p-2, 0x1.f79fef311f12bp-34, -746, 710, -707.703, -1418.2, 52,
+    0x1p-1022};
 const Limits& limits(X x) { return x.is_double() ? kDouble : kFloat; }
 
 constexpr double kLog2e = 1.4426950408889634, kLog10e = 0.43429448190325182, kLn2 = 0.69314718055994531;
