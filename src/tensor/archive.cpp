@@ -107,7 +107,8 @@ bool InputArchive::try_read(const std::string& key, Tensor& tensor, bool) {
   if (it == contents_->tensors.end()) return false;
   NoGradGuard no_grad;
   if (!tensor.defined()) {
-    tensor = it->second.clone();
+    tensor =
+        it->second.clone().set_requires_grad(it->second.requires_grad() || contents_->parameters.contains(it->first));
     return true;
   }
   BRASA_CHECK(tensor.sizes() == it->second.sizes(), source_, ": tensor '", prefix_, key, "' has sizes ",

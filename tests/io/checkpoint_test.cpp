@@ -326,6 +326,16 @@ TEST(LibTorchArchive, TensorsAndPlainValues) {
 }
 
 // Written by Python's torch.jit.save: attributes of all kinds, and a module whose tensors are constants of its code.
+TEST(LibTorchArchive, TensorsThatRequireGradientsStillDo) {
+  std::vector<Tensor> list{ones({2}, requires_grad()), arange(3)}, again;
+  std::stringstream file;
+  brasa::save(list, file, serialize::Form::LibTorch);
+  brasa::load(again, file);
+  ASSERT_EQ(again.size(), 2u);
+  EXPECT_TRUE(again[0].requires_grad() && again[0].is_leaf());
+  EXPECT_FALSE(again[1].requires_grad());
+}
+
 TEST(LibTorchArchive, TensorsOfTorchScript) {
   std::string script = (kData / "libtorch/script.pt").string();
   for (const TensorDict& tensors : {load_tensors(script), map_tensors(script)}) {

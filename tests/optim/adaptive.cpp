@@ -1,6 +1,7 @@
 #include <brasa/brasa.h>
 #include <brasa/nn/utils.h>
 #include <brasa/optim.h>
+#include <brasa/serialize.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -199,9 +200,9 @@ TEST(Adam, DecoupledWeightDecayIsAdamW) {
   adamw.step();
   EXPECT_TRUE(a.equal(b));
   std::stringstream file;
-  save(adam, file);
+  brasa::save(adam, file);
   Adam again(std::vector<Tensor>{a}, AdamOptions(0.1));
-  load(again, file);
+  brasa::load(again, file);
   EXPECT_TRUE(static_cast<AdamOptions&>(again.param_groups()[0].options()).decoupled_weight_decay());
 }
 
