@@ -108,7 +108,7 @@ class Session : public Functional {
     Number before;
   };
   std::vector<Write> writes_;
-  uint64_t first_sequence_ = 0;  // of autograd nodes made in this segment
+  uint64_t first_sequence_ = 0;   // of autograd nodes made in this segment
   std::unique_ptr<Names> names_;  // absent: nobody asked for names
 };
 

@@ -72,7 +72,10 @@ void empty_like(Frame& f, const Node& n) {
 }
 void empty(Frame& f, const Node& n) {
   NamedInts sizes(f, f.argument(n, 0));
-  f.set(n, 0, call("aten::zeros", {sizes.argument()}, {{"dtype", option<DType>(f, n, "dtype")}, {"device", option<Device>(f, n, "device")}}).at(0));
+  f.set(n, 0,
+        call("aten::zeros", {sizes.argument()},
+             {{"dtype", option<DType>(f, n, "dtype")}, {"device", option<Device>(f, n, "device")}})
+            .at(0));
 }
 
 }  // namespace

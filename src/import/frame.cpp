@@ -6,7 +6,6 @@
 
 namespace brasa::import {
 
-
 std::vector<Value> Frame::run(std::vector<Value> inputs) {
   BRASA_CHECK(inputs.size() == graph_.inputs.size(), program_.source, ": a graph of ", graph_.inputs.size(),
               " inputs got ", inputs.size());
@@ -161,8 +160,8 @@ class CallArguments {
     if (n.varies() && parameter_ && !parameter_->list) {
       using ir::ParamType;
       bool tensor = parameter_->type == ParamType::Tensor;
-      bool real = parameter_->type == ParamType::Float ||
-                  (parameter_->type == ParamType::Scalar && n.value.isFloatingPoint());
+      bool real =
+          parameter_->type == ParamType::Float || (parameter_->type == ParamType::Scalar && n.value.isFloatingPoint());
       if (tensor) return CallArg(tensors_.emplace_front(n.element(dtype_among_tensors(n.value))));
       if (real && parameter_->use == ir::NumberUse::Input)
         return CallArg(tensors_.emplace_front(n.element(DType::Float64)));

@@ -172,8 +172,7 @@ std::optional<Number::Quotient> sum_of(const Number& a, const Number& b, int64_t
   if (!x || !y || !(power_of_two(x->below) || y->below == 1) || !(power_of_two(y->below) || x->below == 1))
     return std::nullopt;
   int64_t below = std::max(x->below, y->below);
-  return Number::Quotient{
-      x->above * Expr(below / x->below) + y->above * Expr(sign * (below / y->below)), below};
+  return Number::Quotient{x->above * Expr(below / x->below) + y->above * Expr(sign * (below / y->below)), below};
 }
 
 // A table's functions are of these kinds.
@@ -189,7 +188,8 @@ void unary(Frame& f, const Node& n) {
 // Of what may be a quotient.
 template <const Rule& R, auto Of>
 void real(Frame& f, const Node& n) {
-  Number a = f.exact_number(f.argument(n, 0)), b = f.exact_number(f.argument(n, R.one ? 0 : 1)), out = combined(R, a, b);
+  Number a = f.exact_number(f.argument(n, 0)), b = f.exact_number(f.argument(n, R.one ? 0 : 1)),
+         out = combined(R, a, b);
   if (out.computed) out.quotient = Of(a, b);
   f.set(n, 0, std::move(out));
 }
@@ -335,13 +335,14 @@ constexpr Rule kXor{bits<std::bit_xor<>>, nullptr, "aten::logical_xor"};
 constexpr Rule kLeft{[](const Scalar& a, const Scalar& b) { return multiply(a, Scalar(int64_t{1} << shift_of(b))); },
                      shifted_up};
 constexpr Rule kRight{[](const Scalar& a, const Scalar& b) { return Scalar(to_int(a) >> shift_of(b)); }, shifted_down};
-constexpr Rule kNeg{[](const Scalar& a, const Scalar&) { return negated(a); },
-                    [](Expr a, Expr) { return Size(-a); }, "aten::neg", true};
+constexpr Rule kNeg{[](const Scalar& a, const Scalar&) { return negated(a); }, [](Expr a, Expr) { return Size(-a); },
+                    "aten::neg", true};
 constexpr Rule kAbs{[](const Scalar& a, const Scalar&) { return to_double(a) < 0 ? negated(a) : a; },
                     [](Expr a, Expr) { return Size(ir::max(a, -a)); }, "aten::abs", true};
 constexpr Rule kNot{[](const Scalar& a, const Scalar&) { return Scalar(!truth_of(Number(a))); }, nullptr,
                     "aten::logical_not", true};
-constexpr Rule kFloat{[](const Scalar& a, const Scalar&) { return Scalar(to_double(a)); }, nullptr, "aten::clone", true};
+constexpr Rule kFloat{[](const Scalar& a, const Scalar&) { return Scalar(to_double(a)); }, nullptr, "aten::clone",
+                      true};
 constexpr Rule kSqrt{[](const Scalar& a, const Scalar&) { return Scalar(std::sqrt(to_double(a))); }, nullptr,
                      "aten::sqrt", true};
 constexpr Rule kLog2{[](const Scalar& a, const Scalar&) { return Scalar(std::log2(to_double(a))); }, nullptr,
