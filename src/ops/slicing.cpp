@@ -48,7 +48,7 @@ Expr selected(Value x, int64_t dim, Expr index) {
 }
 
 Value select(Value x, int64_t dim, Expr index) {
-  BRASA_CHECK(rank_of(x) > 0, "select() cannot be applied to a 0-dim tensor.");
+  if (rank_of(x) == 0) fail_index("select() cannot be applied to a 0-dim tensor.");
   dim = wrap_dim(dim, rank_of(x));
   return squeeze(narrow(x, dim, selected(x, dim, index), 1), dim);
 }

@@ -59,8 +59,8 @@ OptionalTensors positions(const Tensor& self, ArrayRef<std::optional<Tensor>> in
     Tensor index = given->device().is_cpu() ? moved(*given, impl_of(self)->device()) : *given;
     DType t = index.scalar_type();
     if (!is_mask(index)) {
-      BRASA_CHECK(t == DType::Int64 || t == DType::Int32,
-                  "tensors used as indices must be long, int, byte or bool tensors");
+      if (t != DType::Int64 && t != DType::Int32)
+        fail_index("tensors used as indices must be long, int, byte or bool tensors");
       out.push_back(index);
       ++covered;
       continue;
@@ -119,6 +119,11 @@ Tensor flag_index(bool keep, runtime::Device& device) {
   return mask;
 }
 
+void check_can_be_indexed(const Tensor& t) {
+  if (t.dim() == 0)
+    fail_index("invalid index of a 0-dim tensor. Use tensor.item() to convert a 0-dim tensor to a number");
+}
+
 // Its element along a dimension, which goes away; `place` names it in the message.
 Tensor element(const Tensor& t, int64_t dim, int64_t at, int64_t place) {
   int64_t size = t.size(dim);
@@ -135,8 +140,7 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
     if (i.is_integer() || i.is_slice()) ++taken;
     if (i.is_tensor()) taken += covered(i.tensor());
   }
-  if (self.dim() == 0 && taken > 0 && indices.size() == 1 && indices[0].is_integer())
-    fail_index("invalid index of a 0-dim tensor. Use tensor.item() to convert a 0-dim tensor to a number");
+  if (taken > 0 && indices.size() == 1 && indices[0].is_integer()) check_can_be_indexed(self);
   if (taken > self.dim()) fail_index(str("too many indices for tensor of dimension ", self.dim()));
 
   Tensor result = self;
@@ -163,7 +167,7 @@ Tensor apply_views(const Tensor& self, ArrayRef<TensorIndex> indices, OptionalTe
       case TensorIndex::Kind::Integer: result = element(result, dim, i.integer(), place); break;
       case TensorIndex::Kind::Slice: {
         const indexing::Slice& s = i.slice();
-        BRASA_CHECK(s.step() > 0, "step must be greater than zero, got ", s.step());
+        if (s.step() <= 0) throw ValueError(str("step must be greater than zero, got ", s.step()));
         bool all = s.start() == 0 && s.stop() >= result.size(dim) && s.step() == 1;
         if (!all) result = result.slice(dim, s.start(), s.stop(), s.step());
         ++dim;
@@ -207,7 +211,7 @@ void check_not_empty(ArrayRef<TensorIndex> indices, const char* method) {
 }  // namespace
 
 Tensor Tensor::operator[](int64_t index) const {
-  BRASA_CHECK(dim() > 0, "invalid index of a 0-dim tensor. Use tensor.item() to convert a 0-dim tensor to a number");
+  check_can_be_indexed(*this);
   if (index < -size(0) || index >= size(0))
     fail_index(str("select(): index ", index, " out of range for tensor of size ", sizes(), " at dimension 0"));
   return select(0, index);

@@ -26,7 +26,10 @@ TEST(Errors, ChecksOfValuesHaveTheirKinds) {
   expect_kind<c10::IndexError>([&] { torch::nll_loss(zeros, torch::tensor({0, 5})).cpu(); });
   expect_kind<c10::Error>([] { torch::bernoulli(torch::full({2}, 2.0)).cpu(); });
   expect_kind<c10::Error>([] { torch::one_hot(torch::tensor({-1}), 3).cpu(); });
+  expect_kind<c10::IndexError>([&] { zeros.index({torch::tensor({0.5})}); });
+  expect_kind<c10::IndexError>([&] { torch::tensor(1)[0]; });
   expect_kind<c10::ValueError>([&] { torch::cross_entropy_loss(zeros, torch::tensor({0})); });
+  expect_kind<c10::ValueError>([&] { zeros.index({torch::indexing::Slice(0, 2, -1)}); });
 }
 
 TEST(Errors, MacrosNameBothSides) {
