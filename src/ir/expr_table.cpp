@@ -211,7 +211,7 @@ class Interned {
 
 // Lives as long as the process, since expressions are in static objects, too.
 struct Nodes {
-  std::mutex mutex;
+  ProcessMutex mutex;
   uint64_t made = 0;
   Interned interned;
 };
