@@ -74,13 +74,13 @@ struct ExprNode {
   int64_t value;     // see ExprKind
   int64_t multiple;  // of a Size
   std::vector<Expr> args;
-  uint64_t hash;                     // of what it stands for: the same in every process
-  uint64_t order;                    // creation order
-  int64_t min, max;                  // inclusive bounds; INT64_MIN / INT64_MAX mean unknown
-  std::vector<Expr>* symbols;        // the distinct ones in order of first appearance
-  int64_t divisor;                   // of every value
-  uint32_t weight;                   // nodes of the expression written out as a tree, at most kLargestWeight
-  bool lasting;                      // for the life of the process: nobody counts its users
+  uint64_t hash;               // of what it stands for: the same in every process
+  uint64_t order;              // creation order
+  int64_t min, max;            // inclusive bounds; INT64_MIN / INT64_MAX mean unknown
+  std::vector<Expr>* symbols;  // the distinct ones in order of first appearance
+  int64_t divisor;             // of every value
+  uint32_t weight;             // nodes of the expression written out as a tree, at most kLargestWeight
+  bool lasting;                // for the life of the process: nobody counts its users
   mutable std::atomic<uint32_t> users;
 };
 inline constexpr uint32_t kLargestWeight = 1u << 30;

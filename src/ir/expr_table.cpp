@@ -251,8 +251,8 @@ Expr ExprTable::make(ExprKind kind, int64_t value, std::vector<Expr> args, uint3
   int64_t divisor = divisor_of(n);
   uint32_t weight = weight_of(n);
   bool lasting = kind == ExprKind::Size || (kind == ExprKind::Constant && is_small(value));
-  auto* node = new ExprNode{kind,  id,    value,   multiple, std::move(n.args), n.hash,  all.made++,
-                            b.min, b.max, nullptr, divisor,  weight,            lasting, 0};
+  auto* node = new ExprNode{kind,  id,      value,   multiple, std::move(n.args), n.hash, all.made++, b.min,
+                            b.max, nullptr, divisor, weight,   lasting,           0};
   node->symbols = names_itself(*node) ? new std::vector{Expr(node)} : symbols_of(*node);
   all.interned.add(*node);
   return Expr(node);

@@ -91,9 +91,13 @@ struct Substitution {
 
 }  // namespace
 
-int64_t evaluate(const Expr& e, const std::function<int64_t(const ExprNode&)>& symbol) { return Evaluation{symbol, {}}.of(e); }
+int64_t evaluate(const Expr& e, const std::function<int64_t(const ExprNode&)>& symbol) {
+  return Evaluation{symbol, {}}.of(e);
+}
 
-Expr substitute(const Expr& e, const std::function<std::optional<Expr>(Expr)>& f) { return Substitution{f, {}, {}}.of(e); }
+Expr substitute(const Expr& e, const std::function<std::optional<Expr>(Expr)>& f) {
+  return Substitution{f, {}, {}}.of(e);
+}
 
 void collect_symbols(const Expr& e, std::vector<Expr>& out) {
   for (const Expr& s : *e->symbols)
