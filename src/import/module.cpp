@@ -215,7 +215,10 @@ std::vector<Tensor> ExportedModuleImpl::forward(const std::vector<Tensor>& input
         break;
       case InputSpec::Kind::Number:
         if (with_fixed && !spec.none) check_fixed(spec, next(spec));
-        values.push_back(spec.none ? Value() : Value(spec.number));
+        if (spec.none)
+          values.emplace_back();
+        else
+          values.emplace_back(spec.number);
         break;
       default: values.emplace_back(held(spec.name));
     }
