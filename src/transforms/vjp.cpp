@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/copy.h"
 #include "ops/bodies.h"
 #include "ops/complex.h"
 #include "ops/decompose.h"
+#include "ops/vectors.h"
 #include "support/error.h"
 #include "transforms/control_flow.h"
 #include "transforms/tangent.h"
@@ -139,6 +141,31 @@ Value of_shape(Value v, const ir::Shape& shape) {
   return ir::type_of(v).shape == shape ? v : ops::prim::reshape(v, shape);
 }
 
+namespace {
+
+// The results that follow from values of a factorisation whose vectors nobody reads: it was asked for values alone, and rounds them
+// otherwise than beside the vectors that the derivative needs. What is compared with them must be made again, too.
+std::vector<bool> rounded_otherwise(const ir::Graph& graph) {
+  std::unordered_set<Value> read;
+  std::vector<ir::Node*> live = ir::live_nodes(graph);
+  for (const ir::Node* n : live) n->for_each_input([&](Value v) { read.insert(v); });
+  for (const ir::Output& o : graph.outputs()) read.insert(o.value);
+  std::unordered_set<const ir::Node*> follows, values;
+  for (ir::Node* n : live) {
+    bool all = true;
+    for (uint32_t r = 0; r < n->types.size(); ++r) all = all && read.count(n->out(r));
+    if (!all && ops::asks_for_vectors(*n)) values.insert(n);
+    n->for_each_input([&](Value v) {
+      if (values.count(v.node) || follows.count(v.node)) follows.insert(n);
+    });
+  }
+  std::vector<bool> out;
+  for (const ir::Output& o : graph.outputs()) out.push_back(follows.count(o.value.node) > 0);
+  return out;
+}
+
+}  // namespace
+
 std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
                               std::span<const Value> inputs, std::span<const Value> cts,
                               const std::vector<Value>& results) {
@@ -151,8 +178,10 @@ std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& n
     map.set(in, of_shape(v, ir::type_of(in).shape));
   }
   std::unordered_map<Value, Value> known;
+  std::vector<bool> made_again = results.empty() ? std::vector<bool>() : rounded_otherwise(graph);
   for (size_t k = 0; k < results.size(); ++k)
-    for (Value v = j.graph->outputs()[k].value; results[k] && !ir::is_input(v); v = v.node->arg<Value>(0)) {
+    for (Value v = j.graph->outputs()[k].value; results[k] && !made_again[k] && !ir::is_input(v);
+         v = v.node->arg<Value>(0)) {
       known.emplace(v, results[k]);
       if (ops::kind_of(*v.node) != ops::Kind::Reshape) break;
     }

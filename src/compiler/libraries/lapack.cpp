@@ -32,7 +32,7 @@ class ProcessorForOpenBlas {
  public:
   ProcessorForOpenBlas() {
     std::string_view target = runtime::cpu::host_target();
-    tells_ = target != "x86-64" && !environment(kVariable);
+    tells_ = target != "x86-64" && !environment("OPENBLAS_CORETYPE");
     if (tells_) setenv(kVariable, target.find("avx512") != target.npos ? "SkylakeX" : "Haswell", 0);
   }
   ~ProcessorForOpenBlas() {

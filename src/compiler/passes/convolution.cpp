@@ -308,7 +308,10 @@ void leave_out_border(Conv& c, const Shape& result, ir::Facts& facts) {
   Exprs start(size.size(), 0);
   for (size_t d = 0; d < c.spatial(); ++d) {
     Expr& taps = size[d + 2];
-    Expr image = (shape_of(c.x)[d + 2] - 1) * c.x_dilation[d], results = (result[d + 2] - 1) * c.stride[d];
+    // As `pad` has it, so that the result's size is the same expression as before.
+    Expr elements = shape_of(c.x)[d + 2], gaps = c.x_dilation[d] - 1;
+    Expr image = (gaps.is(0) ? elements : max(elements + (elements - 1) * gaps, 0)) - 1;
+    Expr results = (result[d + 2] - 1) * c.stride[d];
     Expr first = min(max(ceildiv(c.low[d] - results, c.w_dilation[d]), 0), taps - 1);
     Expr kept = max(min(floordiv(c.low[d] + image, c.w_dilation[d]) + 1, taps) - first, 1);
     if (facts.equal(kept, taps)) continue;

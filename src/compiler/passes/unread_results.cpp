@@ -5,6 +5,7 @@
 #include "compiler/passes/transform.h"
 #include "ir/copy.h"
 #include "ops/loop.h"
+#include "ops/vectors.h"
 
 namespace brasa::compiler {
 namespace {
@@ -28,8 +29,7 @@ std::vector<Value> loop_without(const ir::Node* n, ir::Args& args, const std::ve
 
 // Arguments with which a factorisation is asked for values alone; nothing where it always gives all.
 std::optional<ir::Args> values_alone(const ir::Node* n) {
-  if (n->op == ir::input_op() || n->args.empty()) return std::nullopt;
-  if (ops::row_of(*n).schema.params.back().name != "with_vectors" || !n->args.back().get<bool>()) return std::nullopt;
+  if (!ops::asks_for_vectors(*n)) return std::nullopt;
   ir::Args args = n->args;
   args.back() = false;
   return args;

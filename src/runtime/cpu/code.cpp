@@ -117,7 +117,7 @@ class Arena {
 
   std::mutex mutex_;
   std::list<Chunk> chunks_;
-  const Arena* before_;  // of the parent process, whose kernels run on
+  [[maybe_unused]] const Arena* before_;  // of the parent process, whose kernels run on
 };
 
 }  // namespace
