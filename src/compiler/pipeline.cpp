@@ -53,7 +53,6 @@ constexpr GraphPass kForms[] = {
     {"compared", false, keep_compared},
     {"shared_sums", true, share_sums},
     {"squared_differences", true, expand_squared_differences},
-    {"split_softmax", true, split_softmax},
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},
     {"copy_inputs", false, copy_inputs},

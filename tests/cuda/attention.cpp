@@ -239,7 +239,6 @@ void check_row(DType dtype, int64_t keys, int64_t features, bool cached, int64_t
       of(query.there),          of(key.there),      of(value.there), mask_rows, number.data_ptr(),
       of(key_row.there),        of(value_row.there)};
   a.kind.cached = cached;
-  a.kind.early = cached;
   run_attention_of_row(a, of(out.transpose(1, 2)), runtime::device_of(gpu), runtime::kDefaultStream);
   expect_close(out.cpu().transpose(1, 2), want, what);
 }
@@ -348,13 +347,12 @@ TEST(Attention, Assembles) {
                             str("-arch=", target)))
             << static_cast<int>(pass) << " " << features << " " << target;
   for (int64_t features : {8, 40, 64, 128})
-    for (bool early : {false, true}) {
+    for (bool cached : {false, true}) {
       runtime::cuda::AttentionKind kind{kBFloat16, features, false, features != 40};
-      kind.early = kind.cached = early;
-      for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::OfRow})
-        EXPECT_TRUE(
-            test::assembles(runtime::cuda::attention_kernel(pass, kind).text, early ? "-arch=sm_90a" : "-arch=sm_80"))
-            << static_cast<int>(pass) << " " << features;
+      kind.cached = cached;
+      EXPECT_TRUE(test::assembles(runtime::cuda::attention_kernel(AttentionPass::OfRow, kind).text,
+                                  cached ? "-arch=sm_90a" : "-arch=sm_80"))
+          << features;
     }
   for (AttentionPass pass : {AttentionPass::ByQuery, AttentionPass::ByKey})
     EXPECT_TRUE(

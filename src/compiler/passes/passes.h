@@ -77,9 +77,6 @@ void keep_compared(Primitives& p, const PassContext& context);
 void share_sums(Primitives& p, const PassContext& context);
 /// On a GPU: a variance of long columns is made of sums that need no mean, so that one pass over memory makes both.
 void expand_squared_differences(Primitives& p, const PassContext& context);
-/// On a GPU: the largest elements of rows too long for registers, and the sums of exponentials less these, are made of those of parts, so that
-/// one pass over memory makes both.
-void split_softmax(Primitives& p, const PassContext& context);
 /// Reductions with too little parallel work are split in two.
 void split_reductions(Primitives& p, const PassContext& context);
 /// A library's operands are contiguous memory, or lie as it can read them.

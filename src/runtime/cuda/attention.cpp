@@ -20,8 +20,7 @@ struct Ready {
   int threads, rows, shared_bytes;
 };
 
-const Ready& ready(AttentionPass pass, AttentionKind kind, Device& device) {
-  kind.early = kind.early && device.properties().limits.major >= 9;
+const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device) {
   using Key = std::tuple<const Device*, AttentionPass, AttentionKind>;
   static std::mutex mutex;
   static auto& all = *new std::map<Key, Ready>;  // for ever, as devices are
@@ -30,8 +29,7 @@ const Ready& ready(AttentionPass pass, AttentionKind kind, Device& device) {
   if (!fresh) return it->second;
   try {
     AttentionKernel kernel = attention_kernel(pass, kind);
-    KernelImage image{
-        kind.early ? "nvptx+sm_90" : "nvptx+sm_80", {{kernel.name}}, {kernel.text.begin(), kernel.text.end()}};
+    KernelImage image{"nvptx+sm_80", {{kernel.name}}, {kernel.text.begin(), kernel.text.end()}};
     it->second.module = device.load(image);
     it->second.function = it->second.module->kernel(kernel.name);
     it->second.threads = kernel.threads;

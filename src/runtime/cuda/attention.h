@@ -16,7 +16,6 @@ struct AttentionKind {
   bool causal;          // query i attends to keys 0 … i
   bool wide = true;     // rows begin at multiples of 16 bytes and are as long
   bool tall = false;    // a warp has 32 rows in place of 16, for which it reads the other side's once
-  bool early = false;   // from Hopper on: a kernel starts while what came before it ends
   bool cached = false;  // of one row: one of the keys and one of the values lie elsewhere
   auto operator<=>(const AttentionKind&) const = default;
 };

@@ -28,8 +28,7 @@ class Kernel final : public AttentionTiles {
   // `given`: bytes of shared memory that the launch gives to one that has a whole head.
   AttentionKernel kernel(const char* name, int given = 0) const {
     int rows = given ? tile_ : own_rows_;
-    return {name, p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes(), kind_.early), threads(), rows,
-            given};
+    return {name, p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes()), threads(), rows, given};
   }
 
   // --- the kernels ---

@@ -37,7 +37,7 @@ class Kernel final : public AttentionTiles {
     over_all_keys();
     join_lanes();
     join_warps(out);
-    std::string text = p_.kernel("attention_of_row", parameters_, threads(), shared_bytes(), kind_.early);
+    std::string text = p_.kernel("attention_of_row", parameters_, threads(), shared_bytes());
     return {"attention_of_row", std::move(text), threads(), 1};
   }
 

@@ -70,10 +70,8 @@ class Ptx {
     });
   }
 
-  /// `early`: on GPUs from Hopper on, it starts while what came before it ends, and waits for that; so may what comes next.
-  std::string kernel(std::string_view name, int parameters, int threads, int shared_bytes, bool early = false) const {
-    std::string out = early ? ".version 7.8\n.target sm_90\n" : ".version 7.0\n.target sm_80\n";
-    out += ".address_size 64\n\n";
+  std::string kernel(std::string_view name, int parameters, int threads, int shared_bytes) const {
+    std::string out = str(".version 7.0\n.target sm_80\n.address_size 64\n\n");
     // Of none it is the launch that says how much.
     if (!shared_bytes) out += ".extern .shared .align 16 .b8 shared_memory[];\n";
     out += str(".visible .entry ", name, "(");
@@ -84,7 +82,6 @@ class Ptx {
     for (auto [letter, type] : kTypes)
       out += str("  .reg ", type, " %", letter, "<", counts_[letter - 'a'] + 1, ">;\n");
     if (shared_bytes) out += str("  .shared .align 16 .b8 shared_memory[", shared_bytes, "];\n");
-    if (early) out += "  griddepcontrol.launch_dependents;\n  griddepcontrol.wait;\n";
     return out + body_ + "  ret;\n}\n";
   }
 

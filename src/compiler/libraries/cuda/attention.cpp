@@ -216,8 +216,6 @@ Operand result(const Group& g, Value v) {
   return {};
 }
 
-bool starts_early() { return !PassRunner::switched_off("early_attention"); }
-
 class AttentionCall final : public DeviceCall {
  public:
   explicit AttentionCall(const Group& g) : inputs_(g.graph->inputs().size()) {
@@ -228,7 +226,6 @@ class AttentionCall final : public DeviceCall {
     const ir::Shape &query = type_of(n.arg<Value>(first_head(n))).shape,
                     &key = type_of(n.arg<Value>(first_head(n) + 1)).shape;
     kind_ = {type_of(n.arg<Value>(first_head(n))).dtype, query[3].constant(), n.args[n.args.size() - 2].get<bool>()};
-    kind_.early = starts_early();
     scale_ = n.args.back().get<double>();
     batches_ = SizeProgram(query[0]);
     heads_ = SizeProgram(query[1]);
@@ -327,7 +324,6 @@ class AttentionOfRowCall final : public DeviceCall {
     const ir::Shape& key = type_of(n.arg<Value>(1)).shape;
     const ir::Type& query = type_of(n.arg<Value>(0));
     kind_ = {query.dtype, query.shape[3].constant(), false};
-    kind_.early = starts_early();
     kind_.cached = is_cached(n);
     scale_ = n.args[4].get<double>();
     batches_ = SizeProgram(query.shape[0]);
