@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 
 #include "check.h"
 #include "compiler/loops/linearize.h"
@@ -245,17 +244,21 @@ TEST(Convolution, Forms) {
 
 // Most taps meet the border alone, and some convolutions have none that meets the image.
 TEST(Convolution, KernelsThatReachBeyondTheImage) {
-  for (auto [image, taps, low, high, stride, xd, wd] : std::vector<std::array<int64_t, 7>>{{5, 31, 15, 15, 1, 1, 1},
-                                                                                           {4, 16, 22, 23, 1, 1, 3},
-                                                                                           {3, 20, 19, 4, 2, 2, 1},
-                                                                                           {2, 9, 14, 1, 1, 1, 2},
-                                                                                           {2, 20, 1, 40, 5, 1, 2},
-                                                                                           {2, 6, 13, -2, 1, 1, 2}}) {
-    auto build = [=](const Values& v) {
-      return Values{prim::convolution(v[0], v[1], {stride, 1}, {low, 1}, {high, 0}, {xd, 1}, {wd, 1}, 1)};
+  struct Sizes {
+    int64_t image, taps, low, high, stride, x_dilation, w_dilation;
+  };
+  for (const Sizes& s : {Sizes{5, 31, 15, 15, 1, 1, 1},
+                         {4, 16, 22, 23, 1, 1, 3},
+                         {3, 20, 19, 4, 2, 2, 1},
+                         {2, 9, 14, 1, 1, 1, 2},
+                         {2, 20, 1, 40, 5, 1, 2},
+                         {2, 6, 13, -2, 1, 1, 2}}) {
+    auto build = [&](const Values& v) {
+      return Values{prim::convolution(v[0], v[1], {s.stride, 1}, {s.low, 1}, {s.high, 0}, {s.x_dilation, 1},
+                                      {s.w_dilation, 1}, 1)};
     };
-    check_both({{DType::Float32, {2, 3, image, 3}}, {DType::Float32, {4, 3, taps, 2}}}, build);
-    check_both({{DType::Float32, {1, 1, image, 3}}, {DType::Float32, {1, 1, taps, 2}}}, build);
+    check_both({{DType::Float32, {2, 3, s.image, 3}}, {DType::Float32, {4, 3, s.taps, 2}}}, build);
+    check_both({{DType::Float32, {1, 1, s.image, 3}}, {DType::Float32, {1, 1, s.taps, 2}}}, build);
   }
 }
 
