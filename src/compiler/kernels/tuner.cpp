@@ -144,6 +144,7 @@ Schedule Tuner::best(const Group& group, const std::string& key, Schedule first)
 
 // One choice after the other: the fastest of its values stays.
 Schedule Tuner::search(const Group& group, Schedule best) const {
+  if (candidates(group, machine_, best).empty()) return best;
   Trial trial(group, device_, options_, facts_);
   if (!trial.prepare()) return best;
   count_of_measured.fetch_add(1, std::memory_order_relaxed);
