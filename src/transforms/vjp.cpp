@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/copy.h"
+#include "ir/reads.h"
 #include "ops/bodies.h"
 #include "ops/complex.h"
 #include "ops/decompose.h"
@@ -146,15 +147,15 @@ namespace {
 // The results that follow from values of a factorisation whose vectors nobody reads: it was asked for values alone, and rounds them
 // otherwise than beside the vectors that the derivative needs. What is compared with them must be made again, too.
 std::vector<bool> rounded_otherwise(const ir::Graph& graph) {
-  std::unordered_set<Value> read;
   std::vector<ir::Node*> live = ir::live_nodes(graph);
-  for (const ir::Node* n : live) n->for_each_input([&](Value v) { read.insert(v); });
-  for (const ir::Output& o : graph.outputs()) read.insert(o.value);
+  auto asks_for_vectors = [](const ir::Node* n) { return ops::with_vectors(*n).value_or(false); };
+  if (std::none_of(live.begin(), live.end(), asks_for_vectors)) return std::vector<bool>(graph.outputs().size());
+  const std::unordered_set<Value> read = ir::read_values(graph);
   std::unordered_set<const ir::Node*> follows, values;
   for (ir::Node* n : live) {
     bool all = true;
     for (uint32_t r = 0; r < n->types.size(); ++r) all = all && read.count(n->out(r));
-    if (!all && ops::asks_for_vectors(*n)) values.insert(n);
+    if (!all && asks_for_vectors(n)) values.insert(n);
     n->for_each_input([&](Value v) {
       if (values.count(v.node) || follows.count(v.node)) follows.insert(n);
     });

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "compiler/fusion/fuse.h"
+#include "ops/vectors.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -89,9 +90,7 @@ void fft(Draft& d) {
 // Batches of matrices, and their rows and columns; all is computed in double precision.
 bool real_matrices(const ir::Node& n) {
   DType d = ir::type_of(n.arg<ir::Value>(0)).dtype;
-  const auto& params = ops::row_of(n).schema.params;
-  bool asks_for_all = params.back().name != "with_vectors" || n.args.back().get<bool>();
-  return (d == kFloat32 || d == kFloat64) && asks_for_all;
+  return (d == kFloat32 || d == kFloat64) && ops::with_vectors(n).value_or(true);
 }
 
 struct Matrices {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
 
 #include "compiler/passes/transform.h"
 #include "ir/copy.h"
+#include "ir/reads.h"
 #include "ops/loop.h"
 #include "ops/vectors.h"
 
@@ -29,7 +29,7 @@ std::vector<Value> loop_without(const ir::Node* n, ir::Args& args, const std::ve
 
 // Arguments with which a factorisation is asked for values alone; nothing where it always gives all.
 std::optional<ir::Args> values_alone(const ir::Node* n) {
-  if (!ops::asks_for_vectors(*n)) return std::nullopt;
+  if (!ops::with_vectors(*n).value_or(false)) return std::nullopt;
   ir::Args args = n->args;
   args.back() = false;
   return args;
@@ -38,9 +38,7 @@ std::optional<ir::Args> values_alone(const ir::Node* n) {
 }  // namespace
 
 void drop_unread_results(Primitives& p, const PassContext& context) {
-  std::unordered_set<Value> read;
-  for (const ir::Node* n : ir::live_nodes(*p.graph)) n->for_each_input([&](Value v) { read.insert(v); });
-  for (const ir::Output& o : p.graph->outputs()) read.insert(o.value);
+  const std::unordered_set<Value> read = ir::read_values(*p.graph);
   auto is_read = [&](const ir::Node* n, uint32_t r) { return read.count(const_cast<ir::Node*>(n)->out(r)) > 0; };
   auto is_loop = [](const ir::Node* n) { return n->op == &ops::at("prim::scan_loop"); };
   // By result of a loop: whether it stays.
