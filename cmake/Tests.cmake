@@ -17,7 +17,7 @@ endif()
 if(BRASA_SANITIZE)
   # LLVM's own objects are not instrumented, so that containers passed to it look overflown. clang 14's leak checker follows
   # thread-local variables of libraries that are loaded later by a header that glibc no longer writes, and crashes.
-  list(APPEND test_environment ASAN_OPTIONS=detect_container_overflow=0:intercept_tls_get_addr=0
+  list(APPEND test_environment ASAN_OPTIONS=detect_container_overflow=0:intercept_tls_get_addr=0:malloc_context_size=6
                                UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1:die_after_fork=0)
 endif()
 
@@ -33,7 +33,7 @@ set(threaded_folders runtime loader program tensor capture profiler)
 brasa_precompiled(brasa_test_headers <gtest/gtest.h>)
 # Like the programs that take it.
 set_target_properties(brasa_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-target_compile_options(brasa_test_headers PRIVATE -fPIE ${BRASA_RUNS_ONCE})
+target_compile_options(brasa_test_headers PRIVATE -fPIE ${BRASA_TEST_FLAGS})
 target_link_libraries(brasa_test_headers PRIVATE GTest::gtest)
 
 file(GLOB test_dirs CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/*)
@@ -60,7 +60,7 @@ foreach(dir ${test_dirs})
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   brasa_sees_sources(${target})
   target_precompile_headers(${target} REUSE_FROM brasa_test_headers)
-  target_compile_options(${target} PRIVATE ${BRASA_RUNS_ONCE})
+  target_compile_options(${target} PRIVATE ${BRASA_TEST_FLAGS})
   target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   # In no other source, so that the objects of a second clone are those of the first one to a compiler cache.
   foreach(source ${sources})

@@ -32,8 +32,12 @@ Args backward_args(Value ct, Value other, const Shape& size, const ConvolutionSt
 }
 ConvolutionSteps steps_of(const Args& args) {
   size_t first = args.size() - 4;
-  return {args[first].get<Shape>(), args[first + 1].get<Shape>(), args[first + 2].get<Shape>(),
-          args[first + 3].get<Expr>()};
+  ConvolutionSteps s{args[first].get<Shape>(), args[first + 1].get<Shape>(), args[first + 2].get<Shape>(),
+                     args[first + 3].get<Expr>()};
+  size_t dims = s.stride.size();
+  BRASA_CHECK(s.padding.size() == dims && s.dilation.size() == dims, "a convolution by ", dims, " strides has ",
+              s.padding.size(), " paddings and ", s.dilation.size(), " dilations");
+  return s;
 }
 
 // --- the same by prim::convolution ---

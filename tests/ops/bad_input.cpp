@@ -114,6 +114,8 @@ class Spoiler {
       for (int64_t v : huge_and({-7, 0}))
         add(str("all ", v), ir::Arg(std::vector<ir::Expr>(n, ir::Expr(v))), Wrong::Perhaps);
       add("of none", ir::Arg(std::vector<ir::Expr>()), Wrong::IfRuleSays);
+      add("of one less", ir::Arg(std::vector<ir::Expr>(n ? n - 1 : 0, ir::Expr(1))), Wrong::IfRuleSays);
+      add("of one more", ir::Arg(std::vector<ir::Expr>(n + 1, ir::Expr(1))), Wrong::IfRuleSays);
       add("of five", ir::Arg(std::vector<ir::Expr>(5, ir::Expr(1))), Wrong::IfRuleSays);
       if (param().name == "dim")
         for (int64_t far : {64, -65}) add(str("far out, ", far), ops::list({far}), Wrong::Surely);
@@ -165,6 +167,18 @@ TEST_P(BadInput, IsAnErrorOfTheOperator) {
 
 INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(composed_rows()),
                          [](const auto& i) { return test_name(i.param); });
+
+// A file's graph may hold any node: what its row reads beyond a list's end the sanitizer's build shows.
+TEST(TypeRules, TakeOrRefuseWhateverAPrimitiveIsGiven) {
+  size_t refused = 0, taken = 0;
+  for (const ops::Row& row : ops::table().rows()) {
+    if (!row.name().starts_with("prim::")) continue;
+    for (const ops::Sample& sample : row.samples)
+      for (const Spoilt& s : Spoiler(row, sample).take()) ++(rule_forbids(row, s.args) ? refused : taken);
+  }
+  EXPECT_GT(refused, 100u);
+  EXPECT_GT(taken, 100u);
+}
 
 }  // namespace
 }  // namespace brasa::test
