@@ -297,121 +297,6 @@ void add_remainders(Table& t) {
       .samples({{floats(3, 5), 0.75}, {ints(4).in(-9, 9), -4}});
 }
 
-// Whether `limit` decides: where y is beyond it (`beyond` compares them), and everywhere if it is NaN, of which a literal needs
-// no test.
-Value decides(const char* beyond, Value y, Value limit, const Number& number) {
-  Value out = pointwise(beyond, y, limit);
-  if (!is_floating(dtype_of(limit)) || !(number.is_value() || number.is_nan())) return out;
-  return logical_or(out, ne(limit, limit));
-}
-// A limit beyond the integers of x's dtype is their end, on the side where it leaves room.
-Number representable(Value x, const Number& limit, bool low) {
-  DType t = dtype_of(x);
-  if (!is_integral(t) || size_of(t) == 8 || !is_integral(limit.dtype()) || limit.is_size()) return limit;
-  int64_t bits = 8 * size_of(t), least = t == DType::UInt8 ? 0 : -(int64_t{1} << (bits - 1));
-  int64_t most = least + (int64_t{1} << bits) - 1;
-  if (limit.is_value()) {
-    Value n = convert(limit.arg().get<Value>(), DType::Int64);
-    return convert(minimum(maximum(n, scalar(least, DType::Int64)), scalar(most, DType::Int64)), t);
-  }
-  int64_t n = limit.as_int();
-  BRASA_CHECK(low ? n <= most : n >= least, "Clamp ", low ? "min" : "max", " value ", n,
-              " is outside the representable range of ", name(t));
-  return std::clamp(n, least, most);
-}
-// `open`: the limit itself counts as outside.
-Value above(Value x, const Number& given, bool open) {
-  Number low = representable(x, given, true);
-  auto [y, l] = promoted(x, low);
-  return where(decides(open ? "le" : "lt", y, l, low), l, y);
-}
-Value below(Value x, const Number& given, bool open) {
-  Number high = representable(x, given, false);
-  auto [y, h] = promoted(x, high);
-  return where(decides(open ? "ge" : "gt", y, h, high), h, y);
-}
-
-void add_clamps(Table& t) {
-  t.op("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
-      .doc("self limited to [min, max]; max where min > max. The gradient passes where min < self < max.")
-      .backward_node("ClampBackward1")
-      .packed({{floats(8), 0.2, 0.8}})
-      .composed_in_opmath([](Value x, std::optional<Number> low, std::optional<Number> high) {
-        BRASA_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
-        BRASA_CHECK(!is_bool(x), "clamp is not defined for bool");
-        if (low) x = above(x, *low, true);
-        if (high) x = below(x, *high, true);
-        return x;
-      })
-      .samples({{floats(3, 5), -0.5, 1},
-                {floats(4), ir::Arg(), 0.5},
-                {ints(4).in(-5, 5), -2, 2},
-                {floats(0), 0},
-                {tensor(DType::UInt8, {4}).in(0, 9), -1, 300}});
-  t.op("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
-      .out(Out::Cast)
-      .doc("self limited to [min, max]; max where min > max.")
-      .backward_node("ClampBackward0")
-      .composed_in_opmath([](Value x, Value low, Value high) {
-        BRASA_CHECK(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
-        if (low) x = maximum(x, low);
-        if (high) x = minimum(x, high);
-        return x;
-      })
-      .samples({{floats(3, 5), floats(5).in(-2, 0), floats(3, 1).in(0, 2)}, {floats(4), ir::Arg(), floats(4)}});
-  t.op("aten::clamp_min(Tensor self, Scalar min) -> Tensor")
-      .doc("self where it is at least min, else min.")
-      .composed_in_opmath([](Value x, Number low) { return above(x, low, false); })
-      .samples({{floats(3, 5), 0.5}, {ints(4).in(-5, 5), 1}});
-  t.op("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
-      .out(Out::Cast)
-      .doc("self where it is at least min, else min.")
-      .composed_in_opmath([](Value x, Value low) { return maximum(x, low); })
-      .samples({{floats(3, 5), floats(5)}});
-  t.op("aten::clamp_max(Tensor self, Scalar max) -> Tensor")
-      .doc("self where it is at most max, else max.")
-      .composed_in_opmath([](Value x, Number high) { return below(x, high, false); })
-      .samples({{floats(3, 5), 0.5}, {ints(4).in(-5, 5), 1}});
-  t.op("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
-      .out(Out::Cast)
-      .doc("self where it is at most max, else max.")
-      .composed_in_opmath([](Value x, Value high) { return minimum(x, high); })
-      .samples({{floats(3, 5), floats(5)}});
-  t.alias("aten::clip", "aten::clamp");
-  t.alias("aten::clip.Tensor", "aten::clamp.Tensor");
-}
-
-void add_extrema(Table& t) {
-  t.op("aten::maximum(Tensor self, Tensor other) -> Tensor")
-      .out(Out::Cast)
-      .doc("The larger of two; NaN wins. Equal ones share the gradient.")
-      .composed([](Value a, Value b) { return maximum(a, b); })
-      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}, {ints(4), ints(1)}});
-  t.op("aten::minimum(Tensor self, Tensor other) -> Tensor")
-      .out(Out::Cast)
-      .doc("The smaller of two; NaN wins. Equal ones share the gradient.")
-      .composed([](Value a, Value b) { return minimum(a, b); })
-      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}, {ints(4), ints(1)}});
-  t.alias("aten::max.other", "aten::maximum");
-  t.alias("aten::min.other", "aten::minimum");
-  t.op("aten::fmax(Tensor self, Tensor other) -> Tensor")
-      .out(Out::Cast)
-      .doc("The larger of two; a NaN gives way to the other. Equal ones share the gradient.")
-      .composed([](Value a, Value b) {
-        auto [x, y] = promoted(a, b);
-        return where(ne(x, x), y, where(ne(y, y), x, maximum(x, y)));
-      })
-      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}});
-  t.op("aten::fmin(Tensor self, Tensor other) -> Tensor")
-      .out(Out::Cast)
-      .doc("The smaller of two; a NaN gives way to the other. Equal ones share the gradient.")
-      .composed([](Value a, Value b) {
-        auto [x, y] = promoted(a, b);
-        return where(ne(x, x), y, where(ne(y, y), x, minimum(x, y)));
-      })
-      .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}});
-}
-
 void check_interpolated(Value a) {
   BRASA_CHECK(!is_integral(dtype_of(a), true), "\"lerp\" not implemented for ", name(dtype_of(a)));
 }
@@ -463,82 +348,6 @@ void add_combinations(Table& t) {
       .samples({{floats(3, 5), floats(5), floats(3, 1).in(0.5, 2), 0.5}});
 }
 
-// PyTorch's square root and squares stand for the powers that they are.
-Value power(Value x, const Number& e) {
-  BRASA_CHECK(!(is_integral(dtype_of(x), true) && e.dtype() == DType::Int64 && !e.is_value() && e.as_double() < 0),
-              "Integers to negative integer powers are not allowed.");
-  if (is_integral(dtype_of(x), true) && e.dtype() == DType::Int64 && e.is_value())
-    check_values(ge(e.arg().get<Value>(), 0), "pow: Integers to negative integer powers are not allowed.");
-  Value y = promoted(x, e)[0];
-  bool real = is_floating(dtype_of(y));
-  if (e.is(1)) return y;
-  if (e.is(2)) return y * y;
-  if (e.is(3)) return y * y * y;
-  if (real && e.is(0.5)) return sqrt(y);
-  if (real && e.is(-0.5)) return rsqrt(y);
-  if (real && e.is(-1)) return 1 / y;
-  if (real && e.is(-2)) return 1 / (y * y);
-  return pointwise("pow", y, e);
-}
-
-DType double_of(Value x) { return is_complex(dtype_of(x)) ? DType::Complex128 : DType::Float64; }
-
-std::vector<Value> power_derivative(const Saved& s) {
-  Number e(s.args[1]);
-  Value x = s.in(0);
-  if (e.is(0)) return {};
-  if (e.is(1)) return {s.ct()};
-  if (e.is(2)) return {s.ct() * conj(2 * x)};
-  if (e.is_value()) {
-    Value y = convert(e.arg().get<Value>(), dtype_of(s.out()));
-    return {where(eq(y, 0), zeros_like(s.ct()), s.ct() * conj(y * pointwise("pow", x, y - 1)))};
-  }
-  double p = e.as_double();
-  return {s.ct() * conj(p * power(convert(x, dtype_of(s.out())), p - 1))};
-}
-
-void add_powers(Table& t) {
-  t.op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
-      .out(Out::Cast)
-      .doc("self to the power of exponent.")
-      .autocast(Autocast::None, Autocast::Float32)
-      .sparse(Sparse::Power)
-      .composed_in_opmath([](Value x, Number e) { return power(x, e); })
-      .special("exponent", {0, 1, 2, 3, 0.5, -0.5, -1, -2})
-      .vjp(own_derivative(power_derivative))
-      .samples({{floats(3, 5), 2}, {floats(4).in(0.5, 2), -1.5}, {ints(4), 3}, {floats(2), 0}});
-  t.op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
-      .out(Out::Cast)
-      .doc("self to the power of exponent.")
-      .autocast(Autocast::None, Autocast::Float32)
-      .composed_in_opmath([](Value x, Value e) { return pointwise("pow", x, e); })
-      .samples({{floats(3, 5).in(0.5, 2), floats(5)}, {ints(4), ints(4)}});
-  t.op("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
-      .out(Out::Cast)
-      .doc("self to the power of exponent.")
-      .autocast(Autocast::None, Autocast::Float32)
-      .composed_in_opmath([](Number x, Value e) {
-        auto [y, b] = promoted(e, x);
-        return prim::binary("pow", b, y);
-      })
-      .samples({{2.5, floats(3, 5)}, {2, ints(4)}});
-  t.op("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
-      .doc("The power in float64.")
-      .composed([](Value x, Value e) { return pointwise("pow", convert(x, double_of(x)), convert(e, double_of(e))); })
-      .samples({{floats(3, 5).in(0.5, 2), floats(5)}, {ints(4), ints(4)}});
-  t.op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
-      .doc("The power in float64.")
-      .composed([](Value x, Number e) { return call("aten::pow.Tensor_Scalar", {convert(x, double_of(x)), e.arg()}); })
-      .samples({{floats(3, 5).in(0.5, 2), 1.5}, {ints(4), 2}});
-  t.op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
-      .doc("The power in float64.")
-      .composed([](Number x, Value e) {
-        Value y = convert(e, double_of(e));
-        return prim::binary("pow", full(x, shape_of(y), dtype_of(y)), y);
-      })
-      .samples({{1.5, floats(5)}, {2, ints(4)}});
-}
-
 void check_condition(Value c) {
   BRASA_CHECK(dtype_of(c) == DType::Bool || dtype_of(c) == DType::UInt8,
               "where expected condition to be a boolean tensor, but got a tensor with dtype ", name(dtype_of(c)));
@@ -586,10 +395,7 @@ void add_arithmetic(Table& t) {
   add_sums(t);
   add_products(t);
   add_remainders(t);
-  add_clamps(t);
-  add_extrema(t);
   add_combinations(t);
-  add_powers(t);
   add_where(t);
 }
 

@@ -33,6 +33,8 @@ const Listed kPrimitives[] = {
 };
 const Listed kOperators[] = {
     {"Arithmetic", add_arithmetic},
+    {"Limits and extrema", add_extrema},
+    {"Powers", add_powers},
     {"Mathematical functions", add_math},
     {"Complex numbers", add_complex},
     {"Fourier transforms", add_fft},
@@ -84,6 +86,7 @@ const Listed kOperators[] = {
     {"Fold and unfold", add_fold},
     {"Distances", add_distance},
     {"Normalization", add_normalization},
+    {"Normalization of channels", add_channel_norms},
     {"Attention", add_attention},
     {"Random keys", add_random_key},
     {"Linear algebra", add_linalg},
@@ -100,6 +103,7 @@ const Listed kOperators[] = {
     {"Margin losses", add_margin_loss},
     {"CTC loss", add_ctc_loss},
     {"Quantization", add_quantization},
+    {"Fake quantization", add_fake_quantization},
     {"Attention kernels", add_attention_kernels},
     {"Fused operators", add_fused},
 };

@@ -6,6 +6,8 @@ class Table;
 
 // One family of operators each; families.cpp calls them in order.
 void add_arithmetic(Table& t);
+void add_extrema(Table& t);
+void add_powers(Table& t);
 void add_math(Table& t);
 void add_complex(Table& t);
 void add_bitwise(Table& t);
@@ -56,6 +58,7 @@ void add_einsum(Table& t);
 void add_convolution(Table& t);
 void add_pooling(Table& t);
 void add_normalization(Table& t);
+void add_channel_norms(Table& t);
 void add_attention(Table& t);
 void add_linalg(Table& t);
 void add_linalg_solve(Table& t);
@@ -71,6 +74,7 @@ void add_segment(Table& t);
 void add_margin_loss(Table& t);
 void add_ctc_loss(Table& t);
 void add_quantization(Table& t);
+void add_fake_quantization(Table& t);
 void add_attention_kernels(Table& t);
 void add_fused(Table& t);
 

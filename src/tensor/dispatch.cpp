@@ -208,12 +208,16 @@ void write_operands(const ops::Row& row, CallArgs args, Results& results) {
 }
 
 // What the length that follows from numbers is called in a recording that knows these as more than their values; 0: it does not.
-uint32_t name_of_length(const ops::Row& row, CallArgs args, ir::Args numbers) {
+uint32_t name_of_length(const ops::Row& row, CallArgs args, ir::Args numbers, int64_t length) {
   KnownSizes* known = KnownSizes::current();
   bool any = false;
   for (size_t i = 0; known && i < args.size(); ++i) {
     if (!args[i].named || args[i].kind != Kind::Int) continue;
     std::optional<ir::Expr> e = known->named(args[i].size);
+    if (row.count) {  // values say it where the caller does not, with one of the numbers
+      if (e && args[i].integer == length) return args[i].size;
+      continue;
+    }
     if (e) numbers[i] = ir::Arg(*e);
     any = any || e;
   }
@@ -238,7 +242,7 @@ void call_sized(Operator& op, CallArgs args, Results& results) {
       int64_t size = op.row().number_count(numbers);
       if (size >= 0 || !op.row().count) {
         sizes.push_back(size);
-        name = name_of_length(op.row(), args, std::move(numbers));
+        name = name_of_length(op.row(), args, std::move(numbers), size);
       }
     } catch (const Error& e) {
       rethrow_named(op, args, e);

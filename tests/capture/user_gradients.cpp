@@ -10,6 +10,17 @@ namespace {
 
 namespace F = nn::functional;
 
+struct Cube : autograd::Function<Cube> {
+  static Tensor forward(autograd::AutogradContext* ctx, const Tensor& x) {
+    ctx->save_for_backward({x});
+    return x * x * x;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext* ctx, autograd::variable_list gradients) {
+    Tensor x = ctx->get_saved_variables()[0];
+    return {gradients[0] * 3 * x * x};
+  }
+};
+
 const UserProgram kAutograd[] = {
     {"ATiedWeight",
      [](const Wrap& compile, Seen& seen) {
@@ -154,6 +165,17 @@ const UserProgram kAutograd[] = {
          f({x})[0].sum().backward();
          seen.add(x.grad());
          seen.add(gradients(*a));
+       }
+     }},
+    {"ACheckpointedFunctionOfTheUsers",
+     [](const Wrap& compile, Seen& seen) {
+       auto f = compile([](const Tensors& in) -> Tensors {
+         return {checkpoint([](const Tensor& t) { return Cube::apply(t.exp() * 0.5); }, in[0])};
+       });
+       for (int64_t n : {2, 3, 2}) {
+         Tensor x = leaf({n});
+         f({x})[0].sum().backward();
+         seen.add(x.grad());
        }
      }},
     {"AFunctionOfGradients",

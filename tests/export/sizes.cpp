@@ -145,6 +145,19 @@ std::vector<Case> cases() {
          auto rows = static_cast<int64_t>(1.3 * static_cast<double>(a.size(0)));
          return full({rows, std::max(a.size(1), b.size(0)) / 2}, static_cast<double>(b.size(0)) * 0.37);
        }},
+      // repeat_interleave(a, full([s0], 2), 0, output_size=2 * s0)
+      {[](Program& p) {
+         p.compute("mul", integer("s0"), number(2), integer("length"));
+         p.node("torch.ops.aten.full.default", {{"size", integers({"s0"})}, {"fill_value", number(2)}},
+                tensor("repeats"));
+         p.node("torch.ops.aten.repeat_interleave.self_Tensor",
+                {{"self", tensor("a")},
+                 {"repeats", tensor("repeats")},
+                 {"dim", number(0)},
+                 {"output_size", integer("length")}},
+                tensor("out"));
+       },
+       [](const Tensor& a, const Tensor&) { return a.repeat_interleave(2, 0); }},
   };
 }
 

@@ -114,7 +114,8 @@ class Spoiler {
       for (int64_t v : huge_and({-7, 0}))
         add(str("all ", v), ir::Arg(std::vector<ir::Expr>(n, ir::Expr(v))), Wrong::Perhaps);
       add("of none", ir::Arg(std::vector<ir::Expr>()), Wrong::IfRuleSays);
-      add("of one less", ir::Arg(std::vector<ir::Expr>(n ? n - 1 : 0, ir::Expr(1))), Wrong::IfRuleSays);
+      if (n != 2 || param().list_size == 0)  // one number stands for so many
+        add("of one less", ir::Arg(std::vector<ir::Expr>(n ? n - 1 : 0, ir::Expr(1))), Wrong::IfRuleSays);
       add("of one more", ir::Arg(std::vector<ir::Expr>(n + 1, ir::Expr(1))), Wrong::IfRuleSays);
       add("of five", ir::Arg(std::vector<ir::Expr>(5, ir::Expr(1))), Wrong::IfRuleSays);
       if (param().name == "dim")

@@ -120,9 +120,12 @@ struct detail::CheckpointScope::Impl : autograd::CheckpointMode {
   using CheckpointMode::CheckpointMode;
 };
 
+// While a call is recorded its operators' nodes save later, or never, and another run would meet other values in their places.
 detail::CheckpointScope::CheckpointScope(std::function<void()> again, const CheckpointOptions& options)
-    : impl_(std::make_unique<Impl>(
-          std::make_shared<autograd::CheckpointFrame>(std::move(again), options.preserve_rng_state), nullptr)) {}
+    : impl_(std::make_unique<Impl>(Recorder::current() ? nullptr
+                                                       : std::make_shared<autograd::CheckpointFrame>(
+                                                             std::move(again), options.preserve_rng_state),
+                                   nullptr)) {}
 detail::CheckpointScope::~CheckpointScope() = default;
 
 Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions, size_t segments, Tensor input,
