@@ -47,8 +47,8 @@ if(BRASA_SANITIZE)
   # Of C++ alone: the compiler for C may be another one, whose sanitizers' runtime is not this one's.
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${BRASA_SANITIZE};-fno-sanitize-recover=all>" -fno-omit-frame-pointer -g1 -O1)
   add_link_options(-fsanitize=${BRASA_SANITIZE})
-  # Rows, modules, programs and tests are the most code and run once: optimizing them takes longer than it saves, and so do their lines
-  # in reports, a third of the time to compile them.
+  # Rows, modules, programs and tests are the most code and run once: optimizing them takes longer than it saves. Tables of their lines
+  # for reports would take a third of the time to compile them.
   set(BRASA_RUNS_ONCE -O0 -g0)
   set(BRASA_TEST_FLAGS ${BRASA_RUNS_ONCE})
   # Each library declares DLPack's structs under names of its own, so their deleters are of types that differ by name alone.
@@ -56,7 +56,7 @@ if(BRASA_SANITIZE)
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=function>)
   endif()
 else()
-  set(BRASA_TEST_FLAGS -O1)  # a third less to compile
+  set(BRASA_TEST_FLAGS -O1)  # tests compile in a third less time than with -O2
   # The sanitizers' own symbols come from the program, so only other builds can ask for complete shared libraries.
   add_link_options($<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>:-Wl,-z,defs>
                    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>:-Wl,-z,defs>)

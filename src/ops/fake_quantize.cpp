@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "ops/quantize.h"
 #include "ops/rows.h"
 
@@ -70,21 +68,22 @@ Two switched(Value x, Value scale, Value zero_point, Value enabled, int64_t low,
 }
 
 // The mask is the second result, or made again.
+std::vector<Value> passed(const Saved& s, Value inside) { return {where(inside, s.ct(), zeros_like(s.ct()))}; }
 std::vector<Value> masked_vjp(const Saved& s) {
   if (!s.ct()) return {};
-  return {where(s.out(1), s.ct(), zeros_like(s.ct()))};
+  return passed(s, s.out(1));
 }
 std::vector<Value> remade_vjp(const Saved& s) {
   Two r = per_tensor(s.in(0), s.arg<Number>(1), s.arg<Number>(2), s.arg<int64_t>(3), s.arg<int64_t>(4));
-  return {where(r[1], s.ct(), zeros_like(s.ct()))};
+  return passed(s, r[1]);
 }
 std::vector<Value> remade_tensor_vjp(const Saved& s) {
   Two r = per_tensor_of(s.in(0), s.in(1), s.in(2), s.arg<int64_t>(3), s.arg<int64_t>(4));
-  return {where(r[1], s.ct(), zeros_like(s.ct()))};
+  return passed(s, r[1]);
 }
 std::vector<Value> remade_channel_vjp(const Saved& s) {
   Two r = per_channel(s.in(0), s.in(1), s.in(2), s.arg<int64_t>(3), s.arg<int64_t>(4), s.arg<int64_t>(5));
-  return {where(r[1], s.ct(), zeros_like(s.ct()))};
+  return passed(s, r[1]);
 }
 
 // Learned step sizes (Esser et al. 2020): derivatives by x, scale and zero point; parameters have x's shape here.

@@ -207,17 +207,17 @@ void write_operands(const ops::Row& row, CallArgs args, Results& results) {
   results.resize(row.schema.returns.size());
 }
 
-// What the length that follows from numbers is called in a recording that knows these as more than their values; 0: it does not.
-uint32_t name_of_length(const ops::Row& row, CallArgs args, ir::Args numbers, int64_t length) {
+// What an integer stands for in a recording that knows it as more than its value.
+std::optional<ir::Expr> meaning(const CallArg& arg) {
   KnownSizes* known = KnownSizes::current();
+  return known && arg.named && arg.kind == Kind::Int ? known->named(arg.size) : std::nullopt;
+}
+
+// What the length that follows from numbers is called there; 0: it does not know.
+uint32_t name_of_length(const ops::Row& row, CallArgs args, ir::Args numbers) {
   bool any = false;
-  for (size_t i = 0; known && i < args.size(); ++i) {
-    if (!args[i].named || args[i].kind != Kind::Int) continue;
-    std::optional<ir::Expr> e = known->named(args[i].size);
-    if (row.count) {  // values say it where the caller does not, with one of the numbers
-      if (e && args[i].integer == length) return args[i].size;
-      continue;
-    }
+  for (size_t i = 0; i < args.size(); ++i) {
+    std::optional<ir::Expr> e = meaning(args[i]);
     if (e) numbers[i] = ir::Arg(*e);
     any = any || e;
   }
@@ -225,10 +225,17 @@ uint32_t name_of_length(const ops::Row& row, CallArgs args, ir::Args numbers, in
   try {
     ir::Facts facts;
     std::vector<ir::Type> types = ops::result_types(row, numbers, facts);
-    return types.size() == 1 && types[0].rank() == 1 ? known->name_of(types[0].shape[0]) : 0;
+    return types.size() == 1 && types[0].rank() == 1 ? KnownSizes::current()->name_of(types[0].shape[0]) : 0;
   } catch (const Error&) {
     return 0;  // it follows from the values alone
   }
+}
+
+// The same where values say the length unless the caller does, by one of the numbers.
+uint32_t name_of_given(CallArgs args, int64_t length) {
+  for (const CallArg& arg : args)
+    if (meaning(arg) && arg.integer == length) return arg.size;
+  return 0;
 }
 
 // A row whose results' size depends on values or numbers: that is found first, and becomes one more argument.
@@ -242,7 +249,7 @@ void call_sized(Operator& op, CallArgs args, Results& results) {
       int64_t size = op.row().number_count(numbers);
       if (size >= 0 || !op.row().count) {
         sizes.push_back(size);
-        name = name_of_length(op.row(), args, std::move(numbers), size);
+        name = op.row().count ? name_of_given(args, size) : name_of_length(op.row(), args, std::move(numbers));
       }
     } catch (const Error& e) {
       rethrow_named(op, args, e);

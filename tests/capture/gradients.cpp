@@ -1,6 +1,7 @@
 // Where gradients go: parameters that several segments share, leaves that lie above one another, hooks, numbers and sizes that change.
 #include <brasa/autograd.h>
 
+#include "cube.h"
 #include "situations.h"
 
 namespace brasa {
@@ -449,18 +450,6 @@ TEST(Gradients, SecondDerivatives) {
           1e-4);
   }
 }
-
-struct Cube : autograd::Function<Cube> {
-  static Tensor forward(autograd::AutogradContext* c, const Tensor& x, double factor) {
-    c->save_for_backward({x});
-    c->saved_data["factor"] = factor;
-    return x * x * x * factor;
-  }
-  static autograd::variable_list backward(autograd::AutogradContext* c, autograd::variable_list g) {
-    Tensor x = c->get_saved_variables()[0];
-    return {g[0] * x * x * 3 * c->saved_data["factor"].toDouble(), Tensor()};
-  }
-};
 
 TEST(Gradients, CustomFunctions) {
   for (bool inside : {false, true})

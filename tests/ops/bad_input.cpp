@@ -114,7 +114,7 @@ class Spoiler {
       for (int64_t v : huge_and({-7, 0}))
         add(str("all ", v), ir::Arg(std::vector<ir::Expr>(n, ir::Expr(v))), Wrong::Perhaps);
       add("of none", ir::Arg(std::vector<ir::Expr>()), Wrong::IfRuleSays);
-      if (n != 2 || param().list_size == 0)  // one number stands for so many
+      if (n != 2 || param().list_size == 0)  // for an int[2] one number stands for two
         add("of one less", ir::Arg(std::vector<ir::Expr>(n ? n - 1 : 0, ir::Expr(1))), Wrong::IfRuleSays);
       add("of one more", ir::Arg(std::vector<ir::Expr>(n + 1, ir::Expr(1))), Wrong::IfRuleSays);
       add("of five", ir::Arg(std::vector<ir::Expr>(5, ir::Expr(1))), Wrong::IfRuleSays);
@@ -169,11 +169,11 @@ TEST_P(BadInput, IsAnErrorOfTheOperator) {
 INSTANTIATE_TEST_SUITE_P(Table, BadInput, testing::ValuesIn(composed_rows()),
                          [](const auto& i) { return test_name(i.param); });
 
-// A file's graph may hold any node: what its row reads beyond a list's end the sanitizer's build shows.
+// A graph in a file may hold any node. The address sanitizer shows a rule that reads beyond a list's end.
 TEST(TypeRules, TakeOrRefuseWhateverAPrimitiveIsGiven) {
   size_t refused = 0, taken = 0;
   for (const ops::Row& row : ops::table().rows()) {
-    if (!row.name().starts_with("prim::")) continue;
+    if (!row.is_primitive()) continue;
     for (const ops::Sample& sample : row.samples)
       for (const Spoilt& s : Spoiler(row, sample).take()) ++(rule_forbids(row, s.args) ? refused : taken);
   }

@@ -1,5 +1,6 @@
+#include <algorithm>
+
 #include "ops/algebra.h"
-#include "ops/complex.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -91,6 +92,13 @@ void add_clamps(Table& t) {
   t.alias("aten::clip.Tensor", "aten::clamp.Tensor");
 }
 
+// Of a number and a NaN the number.
+template <auto extremum>
+Value of_numbers(Value a, Value b) {
+  auto [x, y] = promoted(a, b);
+  return where(ne(x, x), y, where(ne(y, y), x, extremum(x, y)));
+}
+
 void add_pairs(Table& t) {
   t.op("aten::maximum(Tensor self, Tensor other) -> Tensor")
       .out(Out::Cast)
@@ -107,18 +115,12 @@ void add_pairs(Table& t) {
   t.op("aten::fmax(Tensor self, Tensor other) -> Tensor")
       .out(Out::Cast)
       .doc("The larger of two; a NaN gives way to the other. Equal ones share the gradient.")
-      .composed([](Value a, Value b) {
-        auto [x, y] = promoted(a, b);
-        return where(ne(x, x), y, where(ne(y, y), x, maximum(x, y)));
-      })
+      .composed(of_numbers<maximum>)
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}});
   t.op("aten::fmin(Tensor self, Tensor other) -> Tensor")
       .out(Out::Cast)
       .doc("The smaller of two; a NaN gives way to the other. Equal ones share the gradient.")
-      .composed([](Value a, Value b) {
-        auto [x, y] = promoted(a, b);
-        return where(ne(x, x), y, where(ne(y, y), x, minimum(x, y)));
-      })
+      .composed(of_numbers<minimum>)
       .samples({{floats(3, 5), floats(3, 5)}, {floats(3, 1), floats(5)}});
 }
 
