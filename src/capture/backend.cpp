@@ -7,8 +7,8 @@
 #include "capture/stepwise.h"
 #include "ops/decompose.h"
 #include "support/error.h"
+#include "support/mutex.h"
 #include "support/nearest.h"
-#include "support/process_mutex.h"
 #include "support/settings.h"
 
 namespace brasa::capture {
@@ -29,7 +29,7 @@ std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts
 }
 
 struct Registry {
-  ProcessMutex mutex;
+  Mutex mutex;
   std::map<std::string, Backend> backends = {
       {"inductor", inductor},
       {"interpreter", [](const ir::Graph& g, ir::Facts&, const CompileOptions&, runtime::Device& d,

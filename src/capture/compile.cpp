@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 
 #include "capture/describe.h"
 #include "capture/minify_runs.h"
@@ -11,6 +10,7 @@
 #include "compiler/run/compiled.h"
 #include "support/epoch.h"
 #include "support/error.h"
+#include "support/mutex.h"
 #include "support/settings.h"
 #include "support/source_line.h"
 #include "tensor/autocast.h"
@@ -27,7 +27,7 @@ namespace detail {
 struct CompiledFunction {
   CompileOptions options;
   capture::Backend backend;
-  std::mutex mutex;
+  Mutex mutex;
   uint64_t resets;
   std::shared_ptr<CompiledState> state;
 

@@ -2,12 +2,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "capture/joint.h"
+#include "support/mutex.h"
 
 namespace brasa::capture {
 
@@ -30,7 +30,7 @@ class Derivation {
   /// Before the cotangents.
   size_t inputs() const { return inputs_; }
 
-  std::mutex mutex;
+  Mutex mutex;
 
  private:
   using Target = GradientFlow::Target;

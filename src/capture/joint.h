@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -12,6 +11,7 @@
 #include "capture/backend.h"
 #include "capture/trace.h"
 #include "capture/workspace.h"
+#include "support/mutex.h"
 #include "support/pool_allocator.h"
 #include "transforms/partition.h"
 
@@ -138,7 +138,7 @@ class Halves : public program::Attachment {
   mutable ir::Graph primitives_{ir::Level::Primitives};
   mutable ir::ValueMap map_;
   std::vector<ir::Value> values_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::vector<std::unique_ptr<Backward>> backwards_;
 };
 

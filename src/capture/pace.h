@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <span>
 #include <string>
@@ -15,6 +14,7 @@
 
 #include <brasa/compile.h>
 
+#include "support/mutex.h"
 #include "tensor/autograd/meter.h"
 
 namespace brasa::capture {
@@ -107,7 +107,7 @@ class Pace {
   double least_[2] = {};   // their seconds
   std::deque<Trial> trials_;
   std::vector<Verdict> known_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable Mutex mutex_;  // of what follows
   std::string reason_;
 };
 

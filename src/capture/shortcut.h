@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 
 #include "capture/storage_table.h"
 #include "capture/watch.h"
+#include "support/mutex.h"
 #include "tensor/autocast.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/views.h"
@@ -172,7 +172,7 @@ class Shortcuts {
  private:
   using List = std::vector<std::shared_ptr<const Shortcut>>;
   std::shared_ptr<const List> list() const;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::shared_ptr<const List> list_;
   std::string reason_;
   std::atomic<int64_t> skipped_{0};

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "capture/pace.h"
 #include "capture/shortcut.h"
 #include "capture/trace.h"
+#include "support/mutex.h"
 
 namespace brasa::capture {
 
@@ -39,7 +39,7 @@ struct CompiledState {
   std::vector<std::string> recompiles;
   capture::Shortcuts shortcuts;
   std::optional<capture::Pace> pace;  // absent: every call is recorded
-  std::recursive_mutex mutex;         // a backend's function may ask for an explanation
+  RecursiveMutex mutex;               // a backend's function may ask for an explanation
 };
 
 }  // namespace brasa::detail

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
 #include <numeric>
-#include <shared_mutex>
 #include <unordered_map>
 
 #include "ops/builder.h"
 #include "support/error.h"
+#include "support/mutex.h"
 #include "tensor/dispatch.h"
 #include "transforms/derived.h"
 
@@ -147,7 +146,7 @@ class Rows {
     return it == end ? nullptr : it->second->row;
   }
 
-  std::shared_mutex mutex_;
+  SharedMutex mutex_;
   std::unordered_multimap<size_t, std::unique_ptr<Known>> known_;
 };
 

@@ -9,7 +9,7 @@
 #include "support/checked.h"
 #include "support/error.h"
 #include "support/hash.h"
-#include "support/process_mutex.h"
+#include "support/mutex.h"
 
 namespace brasa::ir {
 namespace {
@@ -211,7 +211,7 @@ class Interned {
 
 // Lives as long as the process, since expressions are in static objects, too.
 struct Nodes {
-  ProcessMutex mutex;
+  Mutex mutex;
   uint64_t made = 0;
   Interned interned;
 };

@@ -2,11 +2,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "program/program.h"
+#include "support/mutex.h"
 
 namespace brasa::program {
 
@@ -94,7 +94,7 @@ class VariantCache {
   std::atomic<size_t> size_{0};
   std::atomic<uint64_t> clock_{1}, evicted_{0};  // the clock counts insertions
   size_t limit_;
-  mutable std::mutex mutex_;  // of writers
+  mutable Mutex mutex_;  // of writers
 };
 
 }  // namespace brasa::program

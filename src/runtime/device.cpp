@@ -8,7 +8,7 @@
 
 #include "runtime/float32_products.h"
 #include "support/error.h"
-#include "support/process_mutex.h"
+#include "support/mutex.h"
 #include "support/settings.h"
 #include "support/thread_object.h"
 
@@ -24,7 +24,7 @@ struct Table {
   static constexpr size_t kMost = 16;
   std::array<const DeviceRow*, kMost> rows{};
   std::atomic<size_t> count{0};
-  ProcessMutex mutex;
+  Mutex mutex;
   static Table& get() {
     static Table* table = [] {
       auto* t = new Table;
@@ -53,7 +53,7 @@ int8_t& current_index(const DeviceRow& row) {
 }
 
 struct Callbacks {
-  ProcessMutex mutex;
+  Mutex mutex;
   std::vector<std::pair<int, MemoryCallback>> list;
   int next = 1;
   static Callbacks& get() {
@@ -167,7 +167,7 @@ Stream stream_from_pool(Device& device, bool urgent) {
     std::vector<Stream> streams;
     size_t next = 0;
   };
-  static auto& mutex = *new ProcessMutex;
+  static auto& mutex = *new Mutex;
   static auto& pools = *new std::map<std::pair<const Device*, bool>, Pool>;  // for ever: work may end late
   std::lock_guard lock(mutex);
   Pool& pool = pools[{&device, urgent}];

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "support/error.h"
+#include "support/mutex.h"
 #include "support/source_line.h"
 
 namespace brasa::runtime {
@@ -28,7 +29,7 @@ struct Meeting {
 };
 
 struct Spans {
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<Span> host;
   std::vector<Kernels> kernels;  // the devices' times are asked for at the end: asking waits
   std::map<Device*, Meeting> meetings;

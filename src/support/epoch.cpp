@@ -1,5 +1,5 @@
 #include "support/epoch.h"
-#include "support/process_mutex.h"
+#include "support/mutex.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -47,7 +47,7 @@ struct Retired {
   std::function<void()> free;
 };
 struct Waiting {
-  ProcessMutex mutex;
+  Mutex mutex;
   std::vector<Retired> retired;
   static Waiting& get() {
     static auto* waiting = new Waiting;

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <mutex>
 
+#include "support/mutex.h"
 #include "support/str.h"
 
 namespace brasa {
@@ -77,7 +77,7 @@ std::string demangled(const char* name) {
 
 // What is at an address does not change; to find it takes a process.
 const std::vector<Frame>& frames_at(void* address) {
-  static std::mutex mutex;
+  static Mutex mutex;
   static auto* known = new std::map<void*, std::vector<Frame>>;
   std::lock_guard lock(mutex);
   auto [it, fresh] = known->try_emplace(address);

@@ -4,13 +4,13 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "ir/facts.h"
 #include "program/variants.h"
+#include "support/mutex.h"
 #include "support/small_vector.h"
 #include "tensor/args.h"
 #include "tensor/tensor_impl.h"
@@ -112,7 +112,7 @@ class Computation {
 
   const program::VariantOwner& owner() const { return owner_; }
   /// Held while a variant is made.
-  std::mutex& mutex() const { return mutex_; }
+  Mutex& mutex() const { return mutex_; }
 
   /// The form that writes into input 0.
   const Computation& in_place() const;
@@ -130,7 +130,7 @@ class Computation {
   bool one_shape_;
   program::VariantOwner owner_;
   mutable std::array<std::atomic<uint64_t>, kMaxRank + 1> pointwise_{}, generic_{};  // bit `which`
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   mutable std::unique_ptr<Computation> in_place_;
   mutable std::map<std::vector<int64_t>, std::unique_ptr<Computation>> in_order_;
   mutable std::map<std::pair<std::vector<bool>, std::vector<bool>>, std::unique_ptr<Backward>> backwards_;

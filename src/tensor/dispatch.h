@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +9,7 @@
 #include <brasa/call.h>
 
 #include "ops/table.h"
+#include "support/mutex.h"
 #include "tensor/autocast.h"
 #include "tensor/computation.h"
 
@@ -69,7 +69,7 @@ class Operator {
   int layout_parameter_ = -1;
   int sparse_gradient_ = -1;
   std::atomic<const Known*> last_{nullptr};
-  std::mutex mutex_;
+  Mutex mutex_;
   std::map<std::vector<uint64_t>, std::unique_ptr<Known>> programs_;
   std::map<std::pair<std::vector<bool>, std::vector<bool>>, Operator*> backwards_;
 };

@@ -1,12 +1,13 @@
 #include <brasa/generator.h>
 
-#include <mutex>
 #include <random>
+
+#include "support/mutex.h"
 
 namespace brasa {
 
 struct Generator::State {
-  std::mutex mutex;
+  Mutex mutex;
   uint64_t seed = 0, offset = 0;
 };
 

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <shared_mutex>
 #include <unordered_map>
 
 #include "support/error.h"
+#include "support/mutex.h"
 #include "support/words.h"
 #include "tensor/dispatch.h"
 #include "transforms/derived.h"
@@ -86,7 +86,7 @@ namespace {
 struct Operators {
   std::vector<std::unique_ptr<Operator>> by_index;
   std::unordered_map<const ops::Row*, Operator*> by_row;
-  std::shared_mutex mutex;
+  SharedMutex mutex;
   std::vector<std::unique_ptr<Operator>> derived;
 
   Operators() {

@@ -11,7 +11,7 @@
 #include "ops/bodies.h"
 #include "ops/decompose.h"
 #include "support/error.h"
-#include "support/process_mutex.h"
+#include "support/mutex.h"
 #include "transforms/jvp.h"
 #include "transforms/vjp.h"
 #include "transforms/vmap.h"
@@ -62,7 +62,7 @@ class Registry {
   }
 
  private:
-  ProcessMutex mutex_;
+  Mutex mutex_;
   std::deque<Row> rows_;
   std::unordered_map<std::string, const Row*> by_name_;
 };

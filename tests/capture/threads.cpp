@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
@@ -143,6 +145,39 @@ TEST(Threads, ManyFunctions) {
   }
   EXPECT_EQ(wrong.load(), 0);
   EXPECT_LT(resident_pages() - before, 4096);
+}
+
+// Children of threads that compile and differentiate the same functions go on with them.
+TEST(Threads, ForkedChildrenCompile) {
+  Tensor w = randn({6, 6}).set_requires_grad(true);
+  auto function = [&](const Tensor& x) { return (x.matmul(w).tanh() * x).sum(1); };
+  auto f = compile(function);
+  std::atomic<bool> done{false};
+  auto call = [&](int64_t n) {
+    Tensor x = full({n, 6}, 0.1).set_requires_grad(true);
+    auto own = compile([&](const Tensor& y) { return f(y) * (1 + 0.1 * static_cast<double>(n)); });
+    Tensor y = own(x);
+    y.sum().backward();
+    NoGradGuard no_grad;
+    return allclose(y, function(x) * (1 + 0.1 * static_cast<double>(n)), 1e-5, 1e-5);
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; !done; ++i) call(1 + (t * 7 + i * 3) % 11);
+    });
+  for (int64_t i = 0; i < 24; ++i) {
+    pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      ::_exit(call(1 + i) && call(30 + i) ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << i;
+  }
+  done = true;
+  for (std::thread& t : threads) t.join();
 }
 
 // A body whose own thread calls the same function.

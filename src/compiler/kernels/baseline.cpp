@@ -8,7 +8,7 @@
 #include "compiler/kernels/pack.h"
 #include "compiler/loops/ops.h"
 #include "support/error.h"
-#include "support/process_mutex.h"
+#include "support/mutex.h"
 #include "support/settings.h"
 
 namespace brasa::compiler {
@@ -75,7 +75,7 @@ bool BaselineKernel::due() const {
 std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, double size, const std::string& options,
                                                 runtime::Device& device, const LoadedKernel& code) {
   // A kernel keeps its code, so that no other one has its address.
-  static auto& mutex = *new ProcessMutex;
+  static auto& mutex = *new Mutex;
   static auto* kernels = new std::map<runtime::Function, std::weak_ptr<BaselineKernel>>;
   static size_t sweep_at = 256;
   std::lock_guard lock(mutex);

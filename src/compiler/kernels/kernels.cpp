@@ -15,7 +15,7 @@
 #include "support/error.h"
 #include "support/hash.h"
 #include "support/log.h"
-#include "support/process_mutex.h"
+#include "support/mutex.h"
 
 namespace brasa::compiler {
 namespace {
@@ -47,7 +47,7 @@ class Loaded {
   size_t sweep_at_ = kLeast;
 };
 
-ProcessMutex g_mutex;
+Mutex g_mutex;
 Loaded& loaded() {
   static auto* kernels = new Loaded;
   return *kernels;

@@ -10,7 +10,6 @@
 #include <deque>
 #include <exception>
 #include <map>
-#include <mutex>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -22,6 +21,7 @@
 #include "compiler/kernels/codegen_client.h"
 #include "support/error.h"
 #include "support/log.h"
+#include "support/mutex.h"
 
 namespace brasa::compiler {
 
@@ -113,17 +113,17 @@ class Optimizer {
     std::unique_lock lock(mutex_);
     ++forks_;
     changed_.wait(lock, [&] { return compiling_ == 0; });
-    lock.release();
   }
   void after_fork() {
+    std::lock_guard lock(mutex_);
     --forks_;
-    mutex_.unlock();
     changed_.notify_all();
     work_.notify_all();
   }
 
-  void may_compile(std::unique_lock<std::mutex>& lock) {
-    changed_.wait(lock, [&] { return forks_ == 0; });
+  // A fork waits for a thread that holds another lock besides this one, so that such a thread does not wait for the fork.
+  void may_compile(std::unique_lock<Mutex>& lock) {
+    changed_.wait(lock, [&] { return forks_ == 0 || held_locks() > 1; });
   }
 
   static bool take(BaselineKernel& k) {
@@ -133,8 +133,7 @@ class Optimizer {
   }
 
   // Kernels that are taken. The lock is open while it compiles. Gives errors that are the compiler's own.
-  std::exception_ptr compile(const std::vector<std::shared_ptr<BaselineKernel>>& taken,
-                             std::unique_lock<std::mutex>& lock) {
+  std::exception_ptr compile(const std::vector<std::shared_ptr<BaselineKernel>>& taken, std::unique_lock<Mutex>& lock) {
     if (taken.empty()) return nullptr;
     std::exception_ptr internal;
     std::map<std::pair<runtime::Device*, std::string>, std::vector<BaselineKernel*>> groups;
@@ -181,7 +180,7 @@ class Optimizer {
   }
 
   // False where the system gives no thread.
-  bool start(std::unique_lock<std::mutex>& lock) {
+  bool start(std::unique_lock<Mutex>& lock) {
     if (running_) return true;
     at_exit(lock);
     try {
@@ -195,7 +194,7 @@ class Optimizer {
   }
 
   // What is registered last runs first: before the destructors of what the compiler and LLVM use.
-  void at_exit(std::unique_lock<std::mutex>& lock) {
+  void at_exit(std::unique_lock<Mutex>& lock) {
     lock.unlock();
     std::atexit([] { current()->stop(); });
     lock.lock();
@@ -242,8 +241,8 @@ class Optimizer {
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable work_, changed_;
+  Mutex mutex_;
+  std::condition_variable_any work_, changed_;
   std::deque<std::weak_ptr<BaselineKernel>> queue_;
   int compiling_ = 0, forks_ = 0;
   bool running_ = false, busy_ = false, stopped_ = false;

@@ -17,8 +17,8 @@
 #include "compiler/kernels/codegen_client.h"
 #include "compiler/version.h"
 #include "support/error.h"
+#include "support/mutex.h"
 #include "support/output_file.h"
-#include "support/process_mutex.h"
 #include "support/settings.h"
 
 namespace brasa::compiler {
@@ -121,14 +121,14 @@ class Pack {
   static constexpr size_t kKey = 33;  // a letter and a hash
 
  private:
-  ProcessMutex mutex_;
+  Mutex mutex_;
   bool opened_ = false;
   PackFacts facts_;
   std::vector<Image> images_;
   std::unordered_map<std::string, size_t> where_;
 };
 
-ProcessMutex g_mutex;
+Mutex g_mutex;
 bool g_recording = false;
 std::vector<runtime::KernelImage>& recorded() {
   static auto* images = new std::vector<runtime::KernelImage>;

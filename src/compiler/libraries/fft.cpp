@@ -15,7 +15,7 @@
 #include "compiler/run/size_program.h"
 #include "ops/algebra.h"
 #include "support/error.h"
-#include "support/process_mutex.h"
+#include "support/mutex.h"
 
 namespace brasa::compiler {
 namespace {
@@ -28,7 +28,7 @@ using ir::Value;
 template <class T>
 std::shared_ptr<const fourier::Transform<T>> transform_of(int64_t length) {
   constexpr size_t kKept = 16;
-  static auto& mutex = *new ProcessMutex;
+  static auto& mutex = *new Mutex;
   static std::list<std::pair<int64_t, std::shared_ptr<const fourier::Transform<T>>>> kept;
   {
     std::lock_guard lock(mutex);

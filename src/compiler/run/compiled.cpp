@@ -287,12 +287,17 @@ void CompiledGraph::find_buffers(std::byte* arena, const int64_t* symbols, std::
   }
 }
 
+const Executable& CompiledGraph::unaligned() const {
+  std::lock_guard lock(unaligned_mutex_);
+  if (!unaligned_) unaligned_ = parts_.unaligned();
+  return *unaligned_;
+}
+
 void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
                         std::span<const Operand> outputs) const {
   if (single_) return run_single(symbols, inputs, outputs);
   if (!takes(inputs, outputs)) {
-    std::call_once(unaligned_once_, [&] { unaligned_ = parts_.unaligned(); });
-    return unaligned_->run(symbols, inputs, outputs);
+    return unaligned().run(symbols, inputs, outputs);
   }
   if (keeper_ && !runtime::recording_spans() && run_kept(symbols, inputs, outputs)) return;
   Memory arena(device_, static_cast<size_t>(arena_bytes_(symbols)), runtime::current_stream(device_));

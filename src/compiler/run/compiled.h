@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <functional>
-#include <mutex>
 
 #include "compiler/compile.h"
 #include "compiler/kernels/optimizer.h"
@@ -14,6 +13,7 @@
 #include "compiler/run/prepared.h"
 #include "compiler/run/size_program.h"
 #include "runtime/device.h"
+#include "support/mutex.h"
 #include "support/small_vector.h"
 
 namespace brasa::compiler {
@@ -115,6 +115,8 @@ class CompiledGraph final : public Executable {
   void optimize_due(int64_t begin) const;
   /// One kernel, without memory of its own: most eager calls.
   void run_single(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
+  /// For operands that lie anywhere; made when it is needed.
+  const Executable& unaligned() const;
   void run_batch(const Batch& b, const Run& r) const;
   void launch(const Batch& b, const Run& r) const;
   runtime::Launch launch_of(const Step& s, const Slots& slots, size_t calls, const int64_t* symbols) const;
@@ -161,7 +163,7 @@ class CompiledGraph final : public Executable {
   runtime::KeepsWork* keeper_ = nullptr;    // null: launches are not kept
   std::vector<bool> same_;                  // by batch: all of its slots are the same in each kept run
   mutable KeptRuns kept_;
-  mutable std::once_flag unaligned_once_;
+  mutable Mutex unaligned_mutex_;
   mutable std::shared_ptr<Executable> unaligned_;
 };
 

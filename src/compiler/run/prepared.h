@@ -2,13 +2,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "compiler/run/executable.h"
 #include "compiler/run/memory.h"
+#include "support/mutex.h"
 
 namespace brasa::compiler {
 
@@ -34,7 +34,7 @@ class PreparedValues {
   void keep(std::shared_ptr<const Made> made);
 
  private:
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   std::shared_ptr<const Made> made_;
 };
 

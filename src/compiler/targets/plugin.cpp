@@ -8,8 +8,6 @@
 
 #include <brasa/error.h>
 
-#include <mutex>
-
 #include "compiler/loops/math.h"
 #include "compiler/targets/codegen.h"
 #include "compiler/targets/emitter.h"
@@ -17,6 +15,7 @@
 #include "compiler/version.h"
 #include "ir/text.h"
 #include "support/error.h"
+#include "support/mutex.h"
 
 // What this library and LLVM in it hold lives for ever: a thread may compile while the process exits, and some of these objects are made by
 // the first kernel that needs them, so that no order of destructors would do. They ask for their destruction here.
@@ -63,7 +62,7 @@ std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& ta
 // keep the passes, and order nothing.
 void add_passes(llvm::legacy::PassManager& passes, llvm::raw_pwrite_stream& out, llvm::TargetMachine& machine,
                 llvm::CodeGenFileType type) {
-  static std::mutex mutex;
+  static Mutex mutex;
   std::lock_guard lock(mutex);
   auto choose = [](const char* name, bool value) {
     llvm::cl::Option* choice = llvm::cl::getRegisteredOptions().lookup(name);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "support/error.h"
-#include "support/process_mutex.h"
+#include "support/mutex.h"
 #include "support/thread_object.h"
 
 namespace brasa::runtime::cpu {
@@ -130,7 +130,7 @@ class Cache {
     cached_ -= class_size(c);
     return p;
   }
-  ProcessMutex mutex_;
+  Mutex mutex_;
   std::array<std::vector<void*>, kClasses> free_;
   size_t cached_ = 0, limit_ = default_limit();
 };

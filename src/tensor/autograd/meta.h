@@ -2,13 +2,13 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <brasa/autograd.h>
 
+#include "support/mutex.h"
 #include "support/pool_allocator.h"
 #include "tensor/tensor_impl.h"
 
@@ -87,7 +87,7 @@ struct Node::Internals : Pooled {
   std::vector<std::pair<uint32_t, std::shared_ptr<RetainSlot>>> retains;
   std::vector<std::function<variable_list(variable_list)>> pre_hooks;
   std::vector<std::function<variable_list(const variable_list&, const variable_list&)>> post_hooks;
-  std::mutex mutex;
+  Mutex mutex;
   std::shared_ptr<Anomaly> anomaly;  // in anomaly mode
   bool released = false;
   /// Its work was taken over by the node of a compiled graph, and it only hands on what it receives (see capture/joint.h).

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "support/error.h"
+#include "support/mutex.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/record.h"
 #include "tensor/dispatch.h"
@@ -78,8 +78,8 @@ class AccumulateGrad final : public Node {
 };
 
 // Of a leaf that threads share each may be the first to ask for its accumulator, and all must find one: leaves share a few locks.
-std::mutex& accumulator_lock(const AutogradMeta& meta) {
-  static std::mutex locks[64];
+Mutex& accumulator_lock(const AutogradMeta& meta) {
+  static Mutex locks[64];
   return locks[reinterpret_cast<uintptr_t>(&meta) / sizeof(AutogradMeta) % std::size(locks)];
 }
 

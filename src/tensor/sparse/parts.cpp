@@ -1,11 +1,10 @@
 #include "tensor/sparse/parts.h"
 
-#include <mutex>
-
 #include <brasa/factories.h>
 #include <brasa/ops_generated.h>
 
 #include "support/error.h"
+#include "support/mutex.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/geometry.h"
 #include "tensor/recorder.h"
@@ -86,7 +85,7 @@ Tensor rows_of(const Tensor& t) {
   SparseParts& parts = *impl_of(t)->sparse;
   if (parts.layout == kSparse) return parts.indices.select(0, 0);
   // Tensors may be read by several threads.
-  static std::mutex mutex;
+  static Mutex mutex;
   {
     std::lock_guard lock(mutex);
     if (parts.rows.defined()) return parts.rows;

@@ -1,0 +1,83 @@
+#include "support/mutex.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "support/error.h"
+#include "support/thread_word.h"
+
+namespace brasa {
+namespace {
+
+// How many of its threads hold locks. Threads share few of these, so that they do not wait for one word's cache line.
+struct alignas(64) Holders {
+  std::atomic<int> count{0};
+};
+Holders g_holders[64];
+
+std::atomic<bool> g_forking{false};
+std::mutex g_fork;  // held by the thread that forks
+
+BRASA_THREAD_WORD int t_depth = 0;
+BRASA_THREAD_WORD Holders* t_holders = nullptr;
+
+Holders& holders() {
+  static std::atomic<unsigned> threads{0};
+  if (!t_holders) t_holders = &g_holders[threads.fetch_add(1, std::memory_order_relaxed) % std::size(g_holders)];
+  return *t_holders;
+}
+
+int others() {
+  int sum = t_depth > 0 ? -1 : 0;
+  for (const Holders& h : g_holders) sum += h.count.load();
+  return sum;
+}
+
+void before_fork() {
+  g_fork.lock();
+  g_forking = true;
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (others() > 0 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
+void after_fork() {
+  g_forking = false;
+  g_forking.notify_all();
+  g_fork.unlock();
+}
+// The other threads are gone.
+void in_child() {
+  for (Holders& h : g_holders) h.count = 0;
+  if (t_depth > 0) holders().count = 1;
+  after_fork();
+}
+
+const bool g_registered = [] {
+  int error = pthread_atfork(before_fork, after_fork, in_child);
+  BRASA_ASSERT(error == 0, "pthread_atfork");
+  return true;
+}();
+
+}  // namespace
+
+// Either the thread that forks sees that this one holds a lock, or this one sees that the other forks: both orders are sequential.
+void detail::begin_lock() {
+  if (t_depth++ > 0) return;
+  std::atomic<int>& count = holders().count;
+  count.fetch_add(1);
+  while (g_forking.load()) [[unlikely]] {
+    count.fetch_sub(1);
+    g_forking.wait(true);
+    count.fetch_add(1);
+  }
+}
+
+void detail::end_lock() {
+  if (--t_depth == 0) t_holders->count.fetch_sub(1, std::memory_order_release);
+}
+
+int held_locks() { return t_depth; }
+
+}  // namespace brasa

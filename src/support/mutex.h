@@ -1,0 +1,54 @@
+#pragma once
+
+#include <mutex>
+#include <shared_mutex>
+
+namespace brasa {
+namespace detail {
+
+/// Before a thread takes a ForkSafe lock, and after it gave it back. While another thread forks, one that holds none waits here.
+void begin_lock();
+void end_lock();
+
+}  // namespace detail
+
+/// How many ForkSafe locks this thread holds.
+int held_locks();
+
+/// A lock that no other thread holds while the process forks, so that the child finds it open and whole what it guards. A fork waits a
+/// second at most for those that hold one.
+template <class Lock>
+class ForkSafe {
+ public:
+  void lock() {
+    detail::begin_lock();
+    lock_.lock();
+  }
+  bool try_lock() {
+    detail::begin_lock();
+    if (lock_.try_lock()) return true;
+    detail::end_lock();
+    return false;
+  }
+  void unlock() {
+    lock_.unlock();
+    detail::end_lock();
+  }
+  void lock_shared() {
+    detail::begin_lock();
+    lock_.lock_shared();
+  }
+  void unlock_shared() {
+    lock_.unlock_shared();
+    detail::end_lock();
+  }
+
+ private:
+  Lock lock_;
+};
+
+using Mutex = ForkSafe<std::mutex>;
+using RecursiveMutex = ForkSafe<std::recursive_mutex>;
+using SharedMutex = ForkSafe<std::shared_mutex>;
+
+}  // namespace brasa
