@@ -213,6 +213,36 @@ TEST(Dot, PairsInAllLayouts) {
       }
 }
 
+// Where the second operand is beyond the second cache, its next panel is asked for, whatever panels hold on this target.
+TEST(Dot, LargeOnEveryTarget) {
+  for (DType dtype : {DType::BFloat16, DType::Float32, DType::Int8})
+    for (const char* target :
+         {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16", "x86-64+avx512+bf16+amx", "aarch64"})
+      for (bool of_b : {false, true})
+        for (int64_t k : {1024, 1023}) {
+          ir::Graph graph(ir::Level::Primitives);
+          ir::Facts facts(std::vector<int64_t>{});
+          {
+            ops::Builder builder(graph, facts);
+            Value a = graph.add_input({dtype, {1024, k}, false}),
+                  b = graph.add_input({dtype, of_b ? ir::Shape{2048, k} : ir::Shape{k, 2048}, false});
+            if (dtype == DType::Int8) {
+              a = prim::convert(a, DType::Int32);
+              b = prim::convert(b, DType::Int32);
+            }
+            graph.add_output(prim::dot_general(a, b, {1}, {of_b}, {}, {}));
+          }
+          CompilerOptions options;
+          options.target = target;
+          bool asks = false, tiles = false;
+          for (const std::string& text : kernel_texts(graph, facts, options)) {
+            asks |= text.find("prefetch") != text.npos;
+            tiles |= text.find("tile_product") != text.npos;
+          }
+          EXPECT_TRUE(asks || tiles) << name(dtype) << ' ' << target << ' ' << of_b << ' ' << k;
+        }
+}
+
 TEST(Dot, PrologueAndEpilogue) {
   Report r = check(
       {{DType::Float32, {64, 48}}, {DType::Float32, {96, 48}}, {DType::Float32, {96}}, {DType::Float32, {64, 96}}},

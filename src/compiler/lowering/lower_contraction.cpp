@@ -253,19 +253,25 @@ class Contraction {
     return in_batch(std::move(k));
   }
 
+  // What panels are read from, and where the one behind this begins.
+  Words next_panel() const {
+    Words from{operand(1), column_index(first_column_ + tile_, Index(k_.size(), Expr(0)))};
+    if (s_.pairs) return *words_of(from.value, from.at);
+    for (Value& v = from.value; is_view(prim_of(v)) || converts(v.node); v = v.node->arg<Value>(0))
+      if (!converts(v.node)) from.at = view_index(v.node, from.at);
+    return from;
+  }
+
   // The tiles that share a panel ask for the next one while they compute, a piece in each step of their sums.
   void prefetch_panel() {
-    Value panels = operand(1);
-    Index at = column_index(first_column_ + tile_, Index(k_.size(), Expr(0)));
-    for (; is_view(prim_of(panels)) || converts(panels.node); panels = panels.node->arg<Value>(0))
-      if (!converts(panels.node)) at = view_index(panels.node, at);
+    auto [panels, at] = next_panel();
     Expr step(0), steps(1);
     for (Expr k : k_loops_) {
       if (k.is_constant()) continue;
       step = step * k->args[0] + k;
       steps = steps * k->args[0];
     }
-    Expr piece = ceildiv(tile_ * (s_.pairs ? 2 : 1), tiles_in_block_);
+    Expr piece = ceildiv(tile_, tiles_in_block_);  // words of pairs, else elements
     Value buffer = l_.input_buffer(static_cast<size_t>(g_.graph->input_index(panels)));
     Expr first = place_in(*g_.graph, panels, at);
     l_.b().prefetch(buffer, first + (tile_in_block_ * steps + step) * piece, {lane_}, 2);
