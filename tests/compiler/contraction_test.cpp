@@ -243,6 +243,50 @@ TEST(Dot, LargeOnEveryTarget) {
         }
 }
 
+// The tiles of a transposed operand lie in its panels as a whole, at sizes of which nothing is known, too: a row's place is its number
+// in the tile, and depends on no size.
+TEST(Dot, TilesReadWholePanels) {
+  for (const char* target : {"x86-64+avx2", "x86-64+avx512"}) {
+    ir::Graph graph(ir::Level::Primitives);
+    ir::Facts facts({512, 512, 512});
+    ir::Expr m = ir::Expr::size(0), k = ir::Expr::size(1), n = ir::Expr::size(2);
+    {
+      ops::Builder builder(graph, facts);
+      Value a = graph.add_input({DType::Float32, {k, m}, false}), b = graph.add_input({DType::Float32, {k, n}, false});
+      graph.add_output(prim::dot_general(a, b, {0}, {0}, {}, {}));
+    }
+    CompilerOptions options;
+    options.target = target;
+    options.size_classes = true;
+    std::vector<std::string> texts = kernel_texts(graph, facts, options);
+    ASSERT_EQ(texts.size(), 3) << target;
+    EXPECT_EQ(texts.back().find("min(s0 - 1"), std::string::npos) << texts.back();
+  }
+}
+
+// Rows that lie a multiple of 4096 bytes apart fall on one place of the first cache, and 14 of them do not stay there.
+TEST(Dot, RowsThatFallOnOnePlaceArePacked) {
+  auto kernels = [](int64_t k, const char* target) {
+    ir::Graph graph(ir::Level::Primitives);
+    ir::Facts facts(std::vector<int64_t>{});
+    {
+      ops::Builder builder(graph, facts);
+      Value a = graph.add_input({DType::Float32, {512, k}, false}),
+            b = graph.add_input({DType::Float32, {k, 512}, false});
+      graph.add_output(prim::dot_general(a, b, {1}, {0}, {}, {}));
+    }
+    CompilerOptions options;
+    options.target = target;
+    return kernel_texts(graph, facts, options).size();
+  };
+  EXPECT_EQ(kernels(1024, "x86-64+avx512"), 3);
+  EXPECT_EQ(kernels(2048, "x86-64+avx512"), 3);
+  EXPECT_EQ(kernels(1000, "x86-64+avx512"), 2);
+  EXPECT_EQ(kernels(1024, "x86-64+avx2"), 2);
+  check({{DType::Float64, {40, 512}}, {DType::Float64, {512, 130}}},
+        [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {})}; });
+}
+
 TEST(Dot, PrologueAndEpilogue) {
   Report r = check(
       {{DType::Float32, {64, 48}}, {DType::Float32, {96, 48}}, {DType::Float32, {96}}, {DType::Float32, {64, 96}}},

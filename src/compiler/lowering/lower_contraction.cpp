@@ -322,7 +322,7 @@ class Contraction {
   Value first_operand(Value mask = {}) {
     Value a = operand(0);
     Expressions& e = l_.expressions();
-    if (Value whole = filled_up(a, row_index(m_at_), m_at_)) return e.at(whole, row_index(m_at_), mask);
+    if (Value whole = filled_up(a, row_index(m_at_), m_at_, s_.rows)) return e.at(whole, row_index(m_at_), mask);
     if (!s_.stage_rows) return e.at(a, row_index(inside_rows(m_at_)), mask);
     return l_.b().load(staged_rows(), unroll_ * k_[0] + k_at_[0], mask);
   }
@@ -340,17 +340,19 @@ class Contraction {
     Value v = operand(1);
     Index index = column_index(n_at_);
     Expressions& e = l_.expressions();
-    if (Value whole = filled_up(v, index, n_at_)) return e.at(whole, index, mask);
+    if (Value whole = filled_up(v, index, n_at_, tile_)) return e.at(whole, index, mask);
     if (s_.along_k) return e.at(v, column_index(inside(n_at_, columns_)), mask);
     return e.at(v, index, e.both(e.within(n_at_, 0, columns_), mask));
   }
 
-  // Panels are filled up with zeros, which may be read: what `v` is a slice of, if `at` lies within that.
-  Value filled_up(Value v, const Index& index, Expr at) {
+  // Panels are filled up with zeros, which may be read: what `v` is a slice of, if `at`, which goes through a tile of so many rows or
+  // columns that begins within the slice, lies within that. Whole tiles do.
+  Value filled_up(Value v, const Index& index, Expr at, int64_t tile) {
     if (prim_of(v) != Prim::Slice || view_index(v.node, index) != index) return {};
     Value whole = v.node->arg<Value>(0);
     auto dim = static_cast<size_t>(std::find(index.begin(), index.end(), at) - index.begin());
-    return l_.expressions().within(at, 0, type_of(whole).shape[dim]) ? Value{} : whole;
+    Expr size = type_of(whole).shape[dim];
+    return provably_divisible(size, tile) || !l_.expressions().within(at, 0, size) ? whole : Value{};
   }
 
   const Group& g_;

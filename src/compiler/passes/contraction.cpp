@@ -226,7 +226,8 @@ class Contractions {
       };
       b = pack ? packed(b, rank - 1, tile.columns()) : in_order(b);
       bool across = in_a ? !in_a->column.is(1) : tiles && is(step_within(a, rank - 2, tile.rows), 1);
-      if (across && at_least(n, 16) && at_least(m * k, kLarge / 16))
+      if (across ? at_least(n, 16) && at_least(m * k, kLarge / 16)
+                 : in_a && !tiles && at_least(m * k, kLarge) && at_least(n, 128) && crowded(in_a->row, t, tile.rows))
         a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes));
       else if (words)
         in_order(a);  // not widened
@@ -256,6 +257,15 @@ class Contractions {
   }
 
   bool at_least(Expr e, int64_t least) { return compiler::at_least(e, least, context_); }
+
+  // Whether the rows of a tile, which lie so many elements apart, fall on one place of the first cache, which does not hold as many.
+  bool crowded(Expr row, DType t, int rows) {
+    constexpr int64_t kPlaces = 4096, kWays = 8;  // bytes from a place to itself; lines that one holds
+    if (rows <= kWays) return false;
+    Expr beyond = ir::mod(row, kPlaces / size_of(t));
+    if (beyond.is_constant() || !context_.size_classes) return beyond.is(0);
+    return context_.facts.equal(beyond, 0);
+  }
 
   // The steps from row to row and from column to column; nothing where either is uneven.
   struct MatrixSteps {
