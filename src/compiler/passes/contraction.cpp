@@ -226,11 +226,12 @@ class Contractions {
       };
       b = pack ? packed(b, rank - 1, tile.columns()) : in_order(b);
       bool across = in_a ? !in_a->column.is(1) : tiles && is(step_within(a, rank - 2, tile.rows), 1);
-      if (across ? at_least(n, 16) && at_least(m * k, kLarge / 16)
-                 : in_a && !tiles && at_least(m * k, kLarge) && at_least(n, 128) && crowded(in_a->row, t, tile.rows))
-        a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes));
-      else if (words)
-        in_order(a);  // not widened
+      bool crowds =
+          !across && in_a && !tiles && at_least(m * k, kLarge) && at_least(n, 128) && crowded(in_a->row, t, tile.rows);
+      bool pack_rows = crowds || (across && at_least(n, 16) && at_least(m * k, kLarge / 16));
+      // What there is to compute along crowded rows is done as they lie; what is read as words is not widened.
+      if (crowds || (words && !pack_rows)) in_order(a);
+      if (pack_rows) a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes));
       DType multiplied = widened ? accumulator_of(t) : t;
       a = prim::convert(a, multiplied);
       b = prim::convert(b, multiplied);
