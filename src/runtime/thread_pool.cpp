@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "support/error.h"
+#include "support/mutex.h"
 #include "support/settings.h"
 
 namespace brasa::runtime {
@@ -79,6 +80,7 @@ class Pool {
     grain_ = grain;
     body_ = body;
     context_ = context;
+    owner_holds_locks_ = held_locks() > 0;
     int64_t share = (pieces + participants_ - 1) / participants_ * grain;
     for (int i = 0; i < participants_; ++i) {
       parts_[i].next.store(std::min(n, share * i), std::memory_order_relaxed);
@@ -150,7 +152,10 @@ class Pool {
       }
       seen = generation;
       if (join(id)) {
-        take_pieces(id);
+        {
+          WorkForHolder as_the_owner(owner_holds_locks_);
+          take_pieces(id);
+        }
         state_.fetch_sub(1, std::memory_order_release);
       }
     }
@@ -207,6 +212,7 @@ class Pool {
   Part parts_[kMostThreads];
   RangeBody body_ = nullptr;
   void* context_ = nullptr;
+  bool owner_holds_locks_ = false;
   int64_t grain_ = 1;
   uint32_t jobs_ = 0;
   int participants_ = 0;

@@ -80,4 +80,8 @@ void detail::end_lock() {
 
 int held_locks() { return t_depth; }
 
+// The holder is counted for both, so that this thread's count stays as it is.
+WorkForHolder::WorkForHolder(bool holds) : holds_(holds) { t_depth += holds_; }
+WorkForHolder::~WorkForHolder() { t_depth -= holds_; }
+
 }  // namespace brasa

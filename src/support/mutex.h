@@ -15,6 +15,18 @@ void end_lock();
 /// How many ForkSafe locks this thread holds.
 int held_locks();
 
+/// While this thread works for one that holds locks and waits for the work to end: it takes others as that one would.
+class WorkForHolder {
+ public:
+  explicit WorkForHolder(bool holds);
+  ~WorkForHolder();
+  WorkForHolder(const WorkForHolder&) = delete;
+  WorkForHolder& operator=(const WorkForHolder&) = delete;
+
+ private:
+  bool holds_;
+};
+
 /// A lock that no other thread holds while the process forks, so that the child finds it open and whole what it guards. A fork waits a
 /// second at most for those that hold one.
 template <class Lock>

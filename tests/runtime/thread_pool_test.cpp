@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/error.h"
+#include "support/mutex.h"
 
 namespace brasa::runtime {
 namespace {
@@ -163,6 +164,36 @@ TEST(ThreadPool, ForkedProcessesComputeToo) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(sum_below(100), 4950);
+}
+
+// Of one whose thread holds a lock, the other threads' work takes locks, too, while a fork waits for the first.
+TEST(ThreadPool, WorkOfALockedThreadEndsBeforeAFork) {
+  Threads t(3);
+  Mutex outer, inner;
+  std::atomic<bool> done{false};
+  std::atomic<int> rounds{0};
+  std::thread other([&] {
+    while (!done) {
+      std::lock_guard lock(outer);
+      ++rounds;
+      parallel_for(64, 1, [&](int64_t, int64_t) {
+        for (int i = 0; i < 100; ++i) std::lock_guard own(inner);
+      });
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    for (int before = rounds; rounds == before;) std::this_thread::yield();
+    pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);
+      ::_exit(outer.try_lock() && inner.try_lock() ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  done = true;
+  other.join();
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)
