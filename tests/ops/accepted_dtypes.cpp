@@ -176,6 +176,29 @@ TEST(CallsByName, WriteWhatIsGiven) {
   EXPECT_TRUE(has_operator("aten::add_.Tensor"));
 }
 
+// An integer of one element is not of the dtype of the others: it must not wrap in it before both become floating.
+TEST(AcceptedDTypes, IntegersBecomeFloatingFromTheirOwn) {
+  Tensor bytes = full({2}, 6, kByte), small = full({2}, 6, kChar), minus = tensor(-8), large = tensor(1000);
+  auto same = [](const Tensor& got, double expected) {
+    EXPECT_EQ(got.scalar_type(), kFloat);
+    EXPECT_TRUE(allclose(got, full({2}, expected))) << got << " instead of " << expected;
+  };
+  same(bytes / minus, -0.75);
+  same(small / large, 0.006);
+  same(large / bytes, 1000 / 6.);
+  same(atan2(bytes, minus), std::atan2(6, -8));
+  same(copysign(bytes, minus), -6);
+  same(copysign(bytes, -1), -6);
+  same(call("aten::xlogy.Tensor", {minus, bytes})[0], -8 * std::log(6));
+  same(call("aten::xlogy.Scalar_Self", {-8, bytes})[0], -8 * std::log(6));
+  same(call("aten::special_zeta.self_scalar", {2, full({2}, 1, kByte)})[0], 1.6449341);
+  // A number is of the tensor's dtype, a tensor of one element is of its own where the others are integers.
+  EXPECT_EQ(call("aten::special_zeta.self_scalar", {2.5, tensor(1.5f)})[0].scalar_type(), kFloat);
+  EXPECT_EQ(call("aten::special_zeta", {bytes, tensor(1.5, kDouble)})[0].scalar_type(), kDouble);
+  EXPECT_EQ(call("aten::special_chebyshev_polynomial_t", {bytes, tensor(1.5, kDouble)})[0].scalar_type(), kDouble);
+  EXPECT_EQ(call("aten::igamma", {of(kFloat), tensor(1.5, kDouble)})[0].scalar_type(), kFloat);
+}
+
 TEST(AcceptedDTypes, StayAccepted) {
   const Tensor &i = of(kInt), &half = of(kHalf, {2, 3}), &wide = of(kFloat, {3});
   EXPECT_TRUE(equal(call("aten::deg2rad", {i})[0], call("aten::deg2rad", {of(kFloat)})[0]));
