@@ -139,6 +139,7 @@ std::vector<Refused> refused() {
       {"rnn_tanh_cell", {of(kFloat, {1, 3}), of(kFloat, {1, 2}), of(kFloat, {2, 3}), m, of(kBFloat16, {2})}},
       {"linalg_pinv.rcond_tensor", {whole_rows, f}},
       {"linalg_householder_product", {of(kFloat, {2, 1, 3, 2}), of(kFloat, {2, 2, 2})}},
+      {"stft.center", {of(kHalf, {2, 100}), 16, 4, none, none, false, "reflect", false, none, true}},
   };
   out.insert(out.end(), more.begin(), more.end());
   return out;
