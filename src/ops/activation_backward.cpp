@@ -171,6 +171,7 @@ void add_smooth(Table& t) {
         Value outside = logical_or(lt(real_only("logit_backward", x), eps.value_or(0)), gt(x, 1 - eps.value_or(0)));
         return where(outside, constant_like(ct, eps ? 0 : std::nan("")), ct / (x * (1 - x)));
       })
+      .fits("eps")
       .samples({{floats(3, 5), floats(3, 5).in(0.1, 0.9)}, {floats(5), floats(5).in(0.1, 0.9), 0.05}});
   t.op("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
       .doc("The derivative of glu.")

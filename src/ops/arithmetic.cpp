@@ -28,19 +28,19 @@ Value add_scaled(Value a, Value b, const Number& alpha) {
   return a + b * alpha;
 }
 
-void check_subtraction(Value a, Value b) {
+void check_subtraction(Value a, DType b) {
   BRASA_CHECK(
-      !is_bool(a) || !is_bool(b),
+      !is_bool(a) || b != DType::Bool,
       "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
       "instead.");
   BRASA_CHECK(
-      !is_bool(a) && !is_bool(b),
+      !is_bool(a) && b != DType::Bool,
       "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
       "or `logical_not()` operator instead.");
 }
 
 Value sub_scaled(Value a, Value b, const Number& alpha) {
-  check_subtraction(a, b);
+  check_subtraction(a, dtype_of(b));
   if (alpha.is(1)) return a - b;
   check_alpha(result_type({a, b}), alpha);
   return a - b * alpha;
@@ -170,6 +170,7 @@ void add_sums(Table& t) {
       .out(Out::Cast)
       .doc("self - alpha * other.")
       .composed_in_opmath([](Value a, Number b, Number alpha) {
+        check_subtraction(a, b.dtype());
         auto [x, y] = promoted(a, b);
         return sub_scaled(x, y, alpha);
       })
@@ -181,8 +182,8 @@ void add_sums(Table& t) {
   t.op("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
       .doc("other - alpha * self.")
       .composed_in_opmath([](Value a, Number b, Number alpha) {
+        check_subtraction(a, b.dtype());
         auto [x, y] = promoted(a, b);
-        check_subtraction(a, y);
         return sub_scaled(y, x, alpha);
       })
       .samples({{floats(3, 5), 2}, {ints(4), 1, 2}});
