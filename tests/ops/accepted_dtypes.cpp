@@ -238,6 +238,9 @@ TEST(AcceptedDTypes, StayAccepted) {
   EXPECT_TRUE(equal(i, of(kFloat)));
   EXPECT_EQ(call("aten::chunk", {i, int64_t{1} << 40})[0].numel(), 1);
   EXPECT_EQ(call("aten::_lu_with_info", {keep(zeros({2, 2}))})[2].item<int64_t>(), 1);
+  EXPECT_TRUE(equal(call("aten::histc", {of(kDouble), 1, false, true})[0], tensor({4.0}, kDouble)));
+  EXPECT_TRUE(call("aten::nanmedian", {of(kFloat, {3, 0})})[0].isnan().item<bool>());
+  EXPECT_EQ(affine_grid_generator(of(kFloat, {0, 2, 3}), {0, 2, 3, 4}, true).sizes(), (IntArrayRef{0, 3, 4, 2}));
   // A label that is the blank.
   EXPECT_NEAR(ctc_loss(full({2, 1, 2}, 0.5).log(), tensor({{1, 0}}), tensor({2}), tensor({2}), 0, 2).item<double>(),
               -std::log(0.25), 1e-6);
