@@ -45,12 +45,12 @@ void add_rectified(Table& t) {
       .samples({{floats(3, 5)}, {ints(4).in(-3, 3)}, {floats(0)}, {floats(7).strided(2)}});
   t.op("aten::relu6(Tensor self) -> Tensor")
       .doc("min(max(x, 0), 6).")
-      .composed([](Value x) { return call("aten::hardtanh", {real_only("relu6", x), 0, 6}); })
+      .composed([](Value x) { return call("aten::hardtanh", {x, 0, 6}); })
       .samples({{floats(3, 5).in(-3, 9)}});
   t.op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
       .doc("x limited to [min_val, max_val]; its derivative at the limits is 0.")
       .composed([](Value x, Number low, Number high) {
-        BRASA_CHECK(dtype_of(x) != DType::Bool, "Bool inputs not supported for hardtanh");
+        BRASA_CHECK(dtype_of(real_only("hardtanh", x)) != DType::Bool, "Bool inputs not supported for hardtanh");
         if (is_integral(dtype_of(x))) return call("aten::clamp", {x, whole(low).arg(), whole(high).arg()});
         Value l = constant_like(x, low), h = constant_like(x, high);
         Value above = where(le(x, l), l, x);

@@ -158,11 +158,17 @@ void add_smooth(Table& t) {
       .samples({{floats(3, 5), floats(3, 5), floats(0)}});
   t.op("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor")
       .doc("The derivative of tanh, from its result.")
-      .composed_in_opmath([](Value ct, Value y) { return ct * conj(1 - y * y); })
+      .composed_in_opmath([](Value ct, Value out) {
+        auto [g, y] = promoted(ct, out);
+        return g * conj(1 - y * y);
+      })
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor")
       .doc("The derivative of sigmoid, from its result.")
-      .composed_in_opmath([](Value ct, Value y) { return ct * conj((1 - y) * y); })
+      .composed_in_opmath([](Value ct, Value out) {
+        auto [g, y] = promoted(ct, out);
+        return g * conj((1 - y) * y);
+      })
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
       .doc("The derivative of logit.")

@@ -28,6 +28,12 @@ Value add_scaled(Value a, Value b, const Number& alpha) {
   return a + b * alpha;
 }
 
+// A product must not wrap before the wider operand comes to it.
+std::array<Value, 3> of_common_dtype(Value a, Value b, Value c) {
+  DType t = result_type({a, b, c});
+  return {convert(a, t), convert(b, t), convert(c, t)};
+}
+
 void check_subtraction(Value a, DType b) {
   BRASA_CHECK(
       !is_bool(a) || b != DType::Bool,
@@ -332,7 +338,10 @@ void add_combinations(Table& t) {
       .out(Out::Cast)
       .doc("self + value * tensor1 * tensor2.")
       .autocast(Autocast::None, Autocast::Widest)
-      .composed_in_opmath([](Value x, Value a, Value b, Number value) { return x + (value.is(1) ? a : a * value) * b; })
+      .composed_in_opmath([](Value x, Value a, Value b, Number value) {
+        std::array<Value, 3> v = of_common_dtype(x, a, b);
+        return v[0] + (value.is(1) ? v[1] : v[1] * value) * v[2];
+      })
       .samples({{floats(3, 5), floats(5), floats(3, 1), 0.5}, {ints(3), ints(3), ints(3), 2}});
   t.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .out(Out::Cast)
@@ -344,7 +353,8 @@ void add_combinations(Table& t) {
             "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true "
             "division of tensor1 and tensor2. Got ",
             type_of(a), " and ", type_of(b));
-        return x + (value.is(1) ? a : a * value) / b;
+        std::array<Value, 3> v = of_common_dtype(x, a, b);
+        return v[0] + (value.is(1) ? v[1] : v[1] * value) / v[2];
       })
       .samples({{floats(3, 5), floats(5), floats(3, 1).in(0.5, 2), 0.5}});
 }

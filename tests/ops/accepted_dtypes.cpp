@@ -144,6 +144,9 @@ std::vector<Refused> refused() {
       {"subtract.Scalar", {f, true}},
       {"rsub.Scalar", {f, true}},
       {"relu6", {of(kComplexFloat, {0})}},
+      {"hardtanh", {of(kComplexFloat, {0})}},
+      {"clamp_min", {of(kInt, {0}), imaginary}},
+      {"clamp_max", {of(kComplexFloat, {0}), 1}},
       {"take_along_dim", {m, keep(zeros({1, 2}, kInt)), 1}},
       {"embedding_bag", {m, keep(zeros({2}, kByte)), keep(zeros({1}, kByte))}},
       {"kthvalue", {keep(ones({})), 2}},
@@ -218,6 +221,18 @@ TEST(AcceptedDTypes, IntegersBecomeFloatingFromTheirOwn) {
   EXPECT_EQ(call("aten::special_zeta", {bytes, tensor(1.5, kDouble)})[0].scalar_type(), kDouble);
   EXPECT_EQ(call("aten::special_chebyshev_polynomial_t", {bytes, tensor(1.5, kDouble)})[0].scalar_type(), kDouble);
   EXPECT_EQ(call("aten::igamma", {of(kFloat), tensor(1.5, kDouble)})[0].scalar_type(), kFloat);
+}
+
+// Products are made in the dtype of the result, and do not wrap in that of the factors.
+TEST(AcceptedDTypes, ProductsAreOfTheCommonDType) {
+  Tensor bytes = full({2}, 200, kByte), whole = full({2}, 1, kInt);
+  EXPECT_TRUE(equal(call("aten::addcmul", {whole, bytes, bytes})[0], full({2}, 40001, kInt)));
+  EXPECT_TRUE(equal(call("aten::addcmul", {of(kFloat, {2}), bytes, bytes})[0], full({2}, 40001.f)));
+  EXPECT_TRUE(equal(call("aten::addr", {tensor(1), bytes, bytes})[0], full({2, 2}, 40001, kLong)));
+  EXPECT_TRUE(equal(call("aten::tanh_backward", {of(kFloat, {2}), bytes})[0], full({2}, 1 - 40000.f)));
+  EXPECT_TRUE(equal(call("aten::sigmoid_backward", {of(kFloat, {2}), bytes})[0], full({2}, -199 * 200.f)));
+  EXPECT_EQ(call("aten::float_power.Scalar", {Scalar(std::complex<double>(1.5, 0)), whole})[0].scalar_type(),
+            kComplexDouble);
 }
 
 TEST(AcceptedDTypes, StayAccepted) {
