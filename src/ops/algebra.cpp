@@ -136,15 +136,28 @@ Value to_value(const Number& n) {
   return prim::full(n, {}, n.dtype());
 }
 
+namespace {
+
+// A complex literal without an imaginary part stands for a real one.
+Number literal_of(const Number& n, DType dtype) {
+  if (is_complex(dtype) || !is_complex(n.dtype())) return n;
+  std::complex<double> v = n.as_complex();
+  BRASA_CHECK(v.imag() == 0, "value cannot be converted to type ", name(dtype), " without overflow: ", v.real(),
+              v.imag() < 0 ? "" : "+", v.imag(), "j");
+  return v.real();
+}
+
+}  // namespace
+
 Value scalar(const Number& n, DType dtype) {
   if (n.is_value()) return convert(n.arg().get<Value>(), dtype);
   if (n.is_size()) return convert(prim::size_value(n.arg().get<Expr>()), dtype);
-  return prim::full(n, {}, dtype);
+  return prim::full(literal_of(n, dtype), {}, dtype);
 }
 
 Value full(const Number& n, const Shape& shape, DType dtype) {
   if (n.is_value() || n.is_size()) return broadcast_to(scalar(n, dtype), shape);
-  return prim::full(n, shape, dtype);
+  return prim::full(literal_of(n, dtype), shape, dtype);
 }
 
 Value constant_like(Value x, const Number& n) { return full(n, shape_of(x), dtype_of(x)); }
