@@ -50,7 +50,7 @@ void add_rectified(Table& t) {
   t.op("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
       .doc("x limited to [min_val, max_val]; its derivative at the limits is 0.")
       .composed([](Value x, Number low, Number high) {
-        BRASA_CHECK(dtype_of(x) != DType::Bool, "Bool inputs not supported for hardtanh");
+        BRASA_CHECK(dtype_of(real_only("hardtanh", x)) != DType::Bool, "Bool inputs not supported for hardtanh");
         if (is_integral(dtype_of(x))) return call("aten::clamp", {x, whole(low).arg(), whole(high).arg()});
         Value l = constant_like(x, low), h = constant_like(x, high);
         Value above = where(le(x, l), l, x);

@@ -158,11 +158,17 @@ void add_smooth(Table& t) {
       .samples({{floats(3, 5), floats(3, 5), floats(0)}});
   t.op("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor")
       .doc("The derivative of tanh, from its result.")
-      .composed_in_opmath([](Value ct, Value y) { return ct * conj(1 - y * y); })
+      .composed_in_opmath([](Value ct, Value out) {
+        auto [g, y] = promoted(ct, out);
+        return g * conj(1 - y * y);
+      })
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor")
       .doc("The derivative of sigmoid, from its result.")
-      .composed_in_opmath([](Value ct, Value y) { return ct * conj((1 - y) * y); })
+      .composed_in_opmath([](Value ct, Value out) {
+        auto [g, y] = promoted(ct, out);
+        return g * conj((1 - y) * y);
+      })
       .samples({{floats(3, 5), floats(3, 5)}});
   t.op("aten::logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
       .doc("The derivative of logit.")
@@ -171,6 +177,7 @@ void add_smooth(Table& t) {
         Value outside = logical_or(lt(real_only("logit_backward", x), eps.value_or(0)), gt(x, 1 - eps.value_or(0)));
         return where(outside, constant_like(ct, eps ? 0 : std::nan("")), ct / (x * (1 - x)));
       })
+      .fits("eps")
       .samples({{floats(3, 5), floats(3, 5).in(0.1, 0.9)}, {floats(5), floats(5).in(0.1, 0.9), 0.05}});
   t.op("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
       .doc("The derivative of glu.")

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/complex.h"
+#include "ops/promotion.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -135,15 +136,28 @@ Value to_value(const Number& n) {
   return prim::full(n, {}, n.dtype());
 }
 
+namespace {
+
+// A complex literal without an imaginary part stands for a real one.
+Number literal_of(const Number& n, DType dtype) {
+  if (is_complex(dtype) || !is_complex(n.dtype())) return n;
+  std::complex<double> v = n.as_complex();
+  BRASA_CHECK(v.imag() == 0, "value cannot be converted to type ", name(dtype), " without overflow: ", v.real(),
+              v.imag() < 0 ? "" : "+", v.imag(), "j");
+  return v.real();
+}
+
+}  // namespace
+
 Value scalar(const Number& n, DType dtype) {
   if (n.is_value()) return convert(n.arg().get<Value>(), dtype);
   if (n.is_size()) return convert(prim::size_value(n.arg().get<Expr>()), dtype);
-  return prim::full(n, {}, dtype);
+  return prim::full(literal_of(n, dtype), {}, dtype);
 }
 
 Value full(const Number& n, const Shape& shape, DType dtype) {
   if (n.is_value() || n.is_size()) return broadcast_to(scalar(n, dtype), shape);
-  return prim::full(n, shape, dtype);
+  return prim::full(literal_of(n, dtype), shape, dtype);
 }
 
 Value constant_like(Value x, const Number& n) { return full(n, shape_of(x), dtype_of(x)); }
@@ -182,11 +196,21 @@ Value sign_bit(Value x) {
   return lt(prim::bitcast(x, bits), 0);
 }
 
-std::array<Value, 2> promoted(Value a, Value b) {
-  DType t = result_type({a, b});
+namespace {
+
+std::array<Value, 2> broadcast_as(DType t, Value a, Value b) {
   Shape shape = broadcast_shapes(shape_of(a), shape_of(b));
   return {broadcast_to(convert(a, t), shape), broadcast_to(convert(b, t), shape)};
 }
+
+}  // namespace
+
+std::array<Value, 2> promoted(Value a, Value b) { return broadcast_as(result_type({a, b}), a, b); }
+std::array<Value, 2> promoted_to_float(Value a, Value b) {
+  DType t = result_type({a, b});
+  return broadcast_as(is_floating(t) || is_complex(t) ? t : DType::Float32, a, b);
+}
+std::array<Value, 2> promoted_to_float(Value a, const Number& b) { return promoted(to_float(a), b); }
 
 Value pointwise(const char* primitive, Value a, Value b) {
   auto [x, y] = promoted(a, b);
@@ -201,8 +225,8 @@ Value operator+(Value a, Value b) { return pointwise("add", a, b); }
 Value operator-(Value a, Value b) { return pointwise("sub", a, b); }
 Value operator*(Value a, Value b) { return pointwise("mul", a, b); }
 Value operator/(Value a, Value b) {
-  auto [x, y] = promoted(a, b);
-  return prim::binary("div", to_float(x), to_float(y));
+  auto [x, y] = promoted_to_float(a, b);
+  return prim::binary("div", x, y);
 }
 Value operator-(Value a) { return prim::unary("neg", a); }
 Value operator+(Value a, const Number& b) { return pointwise("add", a, b); }
@@ -215,11 +239,11 @@ Value operator-(const Number& a, Value b) {
 Value operator*(Value a, const Number& b) { return pointwise("mul", a, b); }
 Value operator*(const Number& a, Value b) { return b * a; }
 Value operator/(Value a, const Number& b) {
-  auto [x, y] = promoted(to_float(a), b);
+  auto [x, y] = promoted_to_float(a, b);
   return prim::binary("div", x, y);
 }
 Value operator/(const Number& a, Value b) {
-  auto [y, x] = promoted(to_float(b), a);
+  auto [y, x] = promoted_to_float(b, a);
   return prim::binary("div", x, y);
 }
 

@@ -28,19 +28,25 @@ Value add_scaled(Value a, Value b, const Number& alpha) {
   return a + b * alpha;
 }
 
-void check_subtraction(Value a, Value b) {
+// A product must not wrap before the wider operand comes to it.
+std::array<Value, 3> of_common_dtype(Value a, Value b, Value c) {
+  DType t = result_type({a, b, c});
+  return {convert(a, t), convert(b, t), convert(c, t)};
+}
+
+void check_subtraction(Value a, DType b) {
   BRASA_CHECK(
-      !is_bool(a) || !is_bool(b),
+      !is_bool(a) || b != DType::Bool,
       "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
       "instead.");
   BRASA_CHECK(
-      !is_bool(a) && !is_bool(b),
+      !is_bool(a) && b != DType::Bool,
       "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
       "or `logical_not()` operator instead.");
 }
 
 Value sub_scaled(Value a, Value b, const Number& alpha) {
-  check_subtraction(a, b);
+  check_subtraction(a, dtype_of(b));
   if (alpha.is(1)) return a - b;
   check_alpha(result_type({a, b}), alpha);
   return a - b * alpha;
@@ -170,6 +176,7 @@ void add_sums(Table& t) {
       .out(Out::Cast)
       .doc("self - alpha * other.")
       .composed_in_opmath([](Value a, Number b, Number alpha) {
+        check_subtraction(a, b.dtype());
         auto [x, y] = promoted(a, b);
         return sub_scaled(x, y, alpha);
       })
@@ -181,8 +188,8 @@ void add_sums(Table& t) {
   t.op("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
       .doc("other - alpha * self.")
       .composed_in_opmath([](Value a, Number b, Number alpha) {
+        check_subtraction(a, b.dtype());
         auto [x, y] = promoted(a, b);
-        check_subtraction(a, y);
         return sub_scaled(y, x, alpha);
       })
       .samples({{floats(3, 5), 2}, {ints(4), 1, 2}});
@@ -331,7 +338,10 @@ void add_combinations(Table& t) {
       .out(Out::Cast)
       .doc("self + value * tensor1 * tensor2.")
       .autocast(Autocast::None, Autocast::Widest)
-      .composed_in_opmath([](Value x, Value a, Value b, Number value) { return x + (value.is(1) ? a : a * value) * b; })
+      .composed_in_opmath([](Value x, Value a, Value b, Number value) {
+        std::array<Value, 3> v = of_common_dtype(x, a, b);
+        return v[0] + (value.is(1) ? v[1] : v[1] * value) * v[2];
+      })
       .samples({{floats(3, 5), floats(5), floats(3, 1), 0.5}, {ints(3), ints(3), ints(3), 2}});
   t.op("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
       .out(Out::Cast)
@@ -343,7 +353,8 @@ void add_combinations(Table& t) {
             "Integer division with addcdiv is no longer supported, and in a future release addcdiv will perform a true "
             "division of tensor1 and tensor2. Got ",
             type_of(a), " and ", type_of(b));
-        return x + (value.is(1) ? a : a * value) / b;
+        std::array<Value, 3> v = of_common_dtype(x, a, b);
+        return v[0] + (value.is(1) ? v[1] : v[1] * value) / v[2];
       })
       .samples({{floats(3, 5), floats(5), floats(3, 1).in(0.5, 2), 0.5}});
 }

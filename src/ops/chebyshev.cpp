@@ -1,3 +1,4 @@
+#include "ops/promotion.h"
 #include "ops/rows.h"
 #include "ops/series.h"
 
@@ -72,11 +73,6 @@ Value chebyshev(Kind k, Value x, Value degree) {
   return where(ge(n, 0), out, zeros_like(out));
 }
 
-Value of(Kind k, Value a, Value b) {
-  auto [x, n] = promoted(to_float(a), to_float(b));
-  return chebyshev(k, x, n);
-}
-
 template <char kind, bool shifted>
 void add(Table& t) {
   static constexpr Kind k{kind, shifted};
@@ -89,20 +85,29 @@ void add(Table& t) {
   t.op(str(name, "(Tensor x, Tensor n) -> Tensor"))
       .out(Out::Cast)
       .doc(doc)
-      .composed_in_opmath([](Value x, Value n) { return of(k, x, n); })
+      .composed_in_opmath([](Value a, Value b) {
+        auto [x, n] = promoted_to_float(a, b);
+        return chebyshev(k, x, n);
+      })
       .no_gradient()
       .samples(
           {{floats(3, 5), floats(5).in(-2, 12)}, {floats(4).strided(2), ints(4).in(0, 9)}, {floats(0), floats(0)}});
   t.op(str(name, ".n_scalar(Tensor x, Scalar n) -> Tensor"))
       .out(Out::Cast)
       .doc(doc)
-      .composed_in_opmath([](Value x, Number n) { return of(k, x, to_value(n)); })
+      .composed_in_opmath([](Value a, Number b) {
+        auto [x, n] = promoted_to_float(a, b);
+        return chebyshev(k, x, n);
+      })
       .no_gradient()
       .samples({{floats(3, 5), 3}, {floats(4), 11}, {ints(4), 2.5}});
   t.op(str(name, ".x_scalar(Scalar x, Tensor n) -> Tensor"))
       .out(Out::Cast)
       .doc(doc)
-      .composed_in_opmath([](Number x, Value n) { return of(k, to_value(x), n); })
+      .composed_in_opmath([](Number a, Value b) {
+        auto [n, x] = promoted_to_float(b, a);
+        return chebyshev(k, x, n);
+      })
       .no_gradient()
       .samples({{0.5, floats(3, 5).in(-2, 12)}, {2, ints(4).in(0, 9)}});
 }

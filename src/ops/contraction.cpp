@@ -120,12 +120,13 @@ Value addbmm(Value x, Value a, Value b, Number beta, Number alpha) {
       a, b, beta, alpha);
 }
 Value addr(Value x, Value a, Value b, Number beta, Number alpha) {
-  Value p = outer(a, b);
-  DType t = result_type({x, p});
+  // self is taken in the result's shape, so it counts as a tensor of dimensions.
+  DType t = promote(dtype_of(x), promote(dtype_of(a), dtype_of(b)));
+  Value p = outer(convert(a, t), convert(b, t));
   for (const Number& n : {beta, alpha})
     BRASA_CHECK(!is_integral(t, true) || is_integral(n.dtype(), true),
                 "addr: For integral input tensors, argument beta and alpha must not be floating point numbers");
-  return combined("addr", convert(x, t), convert(p, t), beta, alpha);
+  return combined("addr", convert(x, t), p, beta, alpha);
 }
 
 // Products of reduced floats whose sums are not rounded to these.

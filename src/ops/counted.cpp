@@ -198,6 +198,10 @@ Groups groups_of(Value x, const std::optional<int64_t>& dim, bool sorted) {
     return sorted ? sorted_groups(keys) : groups_as_they_stand(keys);
   }
   int64_t d = wrap_dim(*dim, rank_of(x));
+  int64_t empty = 0;
+  for (Expr size : shape_of(x)) empty += same_size(size, 0);
+  BRASA_CHECK(empty <= 1, "unique: number of zero sized dimensions is more than one, so unique cannot be applied to ",
+              type_of(x));
   Value rows = slices_as_rows(at_least_1d(x), d);
   return sorted ? sorted_groups(row_ranks(rows)) : groups_as_they_stand(rows);
 }

@@ -65,6 +65,9 @@ Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_length
                 type_of(targets));
     begin = prim::iota({batch}, 0, DType::Int64) * size_tensor(size_of(targets, 1), {batch});
   } else {
+    check_values(eq(sum(c.target_lengths, {0}), size_tensor(size_of(targets, 0), {})),
+                 str(op, ": Expected targets of 1 dimension to have as many elements as target_lengths add up to, got ",
+                     type_of(targets)));
     begin = narrow(segment_starts(c.target_lengths), 0, 0, batch);
   }
   Value valid = lt(place, prim::broadcast(c.target_lengths, shape, {0}));

@@ -289,6 +289,7 @@ void add_differences(Table& t) {
   t.op("aten::diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
       .doc(
           "The n-th differences of neighbours along dim, after prepend and append were joined; of bools whether they differ.")
+      .out(Out::Cast)
       .keeps_memory_format()
       .composed(diff)
       .samples({{floats(3, 5)},

@@ -37,6 +37,9 @@ Bags bags_of(Value weight, Value indices, Value offsets, int64_t mode, Value sca
   check_rank(op, "offsets", offsets, 1);
   BRASA_CHECK(is_integral(dtype_of(indices)) && is_integral(dtype_of(offsets)), op,
               ": expected indices and offsets of an integer dtype, got ", type_of(indices), " and ", type_of(offsets));
+  DType index_type = promote(dtype_of(indices), dtype_of(offsets));
+  BRASA_CHECK(index_type == DType::Int64 || index_type == DType::Int32, op,
+              ": Expected indices to have one of the following scalar types: Long, Int; but got ", type_of(indices));
   BRASA_CHECK(is_floating(dtype_of(weight)), op, ": expected a floating weight, got ", type_of(weight));
   BRASA_CHECK(mode >= kSum && mode <= kMax, op, ": expected mode 0 (sum), 1 (mean) or 2 (max), got ", mode);
   if (scale) {
@@ -48,7 +51,7 @@ Bags bags_of(Value weight, Value indices, Value offsets, int64_t mode, Value sca
   BRASA_CHECK(!include_last || is_less(0, size_of(offsets, 0)), op,
               ": include_last_offset: number of offsets should be at least 1, got ", type_of(offsets));
   Bags b;
-  b.index_type = promote(dtype_of(indices), dtype_of(offsets));
+  b.index_type = index_type;
   b.count = include_last ? size_of(offsets, 0) - 1 : size_of(offsets, 0);
   b.weight = weight;
   b.indices = checked_forward_index(indices, size_of(weight, 0), op);

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/accepted.h"
 #include "ops/algebra.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -34,11 +35,13 @@ Number representable(Value x, const Number& limit, bool low) {
 Value above(Value x, const Number& given, bool open) {
   Number low = representable(x, given, true);
   auto [y, l] = promoted(x, low);
+  real_only("clamp", y);
   return where(decides(open ? "le" : "lt", y, l, low), l, y);
 }
 Value below(Value x, const Number& given, bool open) {
   Number high = representable(x, given, false);
   auto [y, h] = promoted(x, high);
+  real_only("clamp", y);
   return where(decides(open ? "ge" : "gt", y, h, high), h, y);
 }
 

@@ -154,6 +154,7 @@ void add_fake_quantization(Table& t) {
            ") -> (Tensor output, Tensor mask)"))
       .doc(with_mask)
       .composed_in_opmath(per_tensor)
+      .precondition(check_zero_point)
       .vjp(own_derivative(masked_vjp))
       .samples({{far, 0.5, 7, -8, 7}});
   t

@@ -286,7 +286,10 @@ Value base_grid(const Shape& size, bool align_corners, DType t) {
 
 void check_affine(const char* op, const Shape& size) {
   BRASA_CHECK(size.size() == 4 || size.size() == 5, op, ": expected a size of 4 or 5 numbers, got ", size);
-  for (Expr e : size) BRASA_CHECK(is_less(0, e), op, ": expected non-zero, positive output size, got ", size);
+  // A batch may be empty, and the channels do not count.
+  for (size_t d = 0; d < size.size(); ++d)
+    BRASA_CHECK(d < 2 ? !is_less(size[d], 0) : is_less(0, size[d]), op,
+                ": expected non-zero, positive output size, got ", size);
 }
 
 Value affine_grid(Value theta, Shape size, bool align_corners) {

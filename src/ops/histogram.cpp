@@ -213,9 +213,9 @@ void add_one_dimension(Table& t) {
       .doc(
           "How many elements lie in each of `bins` equal bins of [min, max], or of the elements' range if both are equal.")
       .composed(histc)
-      .precondition([](Value, int64_t bins, double min, double max) {
+      .precondition([](Value, int64_t bins, const Number& min, const Number& max) {
         check_bins("histc", bins);
-        check_limits("torch.histc", min, max);
+        check_limits("torch.histc", min.as_double(), max.as_double());
       })
       .no_gradient()
       .samples({{floats(3, 5), 4}, {floats(7), 3, -1, 1}, {floats(0), 2}});

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "ops/accepted.h"
+#include "ops/promotion.h"
 #include "ops/rows.h"
 #include "ops/series.h"
 #include "support/error.h"
@@ -123,7 +124,7 @@ Value smaller_part(Value a, Value x) {
 template <bool upper>
 Value incomplete(Value first, Value second) {
   constexpr const char* op = upper ? "igammac" : "igamma";
-  auto [p, q] = promoted(to_float(real_only(op, first)), to_float(real_only(op, second)));
+  auto [p, q] = promoted_to_float(real_only(op, first), real_only(op, second));
   Value a = p, x = q;
   Value inside = logical_and(logical_and(gt(a, 0), gt(x, 0)), logical_and(lt(a, kInf), lt(x, kInf)));
   Value one = constant_like(x, 1.0), zero = zeros_like(x);

@@ -72,7 +72,7 @@ Value take(Value x, Value index) {
 }
 
 Value take_along_dim(Value x, Value index, std::optional<int64_t> dim) {
-  check_index("take_along_dim()", index);
+  check_long_index("take_along_dim()", index);
   if (!dim) return gather(flattened(x), 0, flattened(index), false);
   BRASA_CHECK(rank_of(x) == rank_of(index),
               "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ",

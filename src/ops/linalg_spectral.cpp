@@ -68,8 +68,9 @@ Value cutoff(Value a, Value s, Value atol, Value rtol) {
 Value tensor_of(const std::optional<Number>& v) { return v ? scalar(*v, DType::Float64) : Value{}; }
 
 Value pinv(Value a, Value atol, Value rtol, bool hermitian) {
-  BRASA_CHECK(is_floating(dtype_of(a)) || is_complex(dtype_of(a)),
-              "linalg.pinv: expected a tensor of floating or complex numbers, got ", type_of(a));
+  DType part = real_part_of(dtype_of(a));
+  BRASA_CHECK(part == DType::Float32 || part == DType::Float64,
+              "linalg.pinv: expected float32, float64, complex64 or complex128, got ", type_of(a));
   if (is_empty(a)) return mh(a);
   auto inverted = [](Value s, Value size, Value tolerance) {
     Value kept = gt(size, tolerance);
@@ -131,9 +132,17 @@ Value matrix_norm(Value v, double ord, const Dims& dim, bool keep, std::optional
   double size = std::fabs(ord);
   BRASA_CHECK(size == 1 || size == 2 || size == kInf, "linalg.matrix_norm: Order ", ord, " not supported.");
   const char* how = ord > 0 ? "max" : "min";
-  if (size == 2)
+  auto check_least = [&](int64_t of) {
+    if (ord < 0 && same_size(size_of(x, of), 0))
+      fail_index(
+          str("linalg.matrix_norm: Expected dim ", of, " to have non-zero size for order ", ord, ", got ", type_of(x)));
+  };
+  if (size == 2) {
+    for (int64_t of : d) check_least(of);
     return of_singular_values(x, d, keep, [&](Value s) { return reduce(s, {rank_of(s) - 1}, false, how); });
+  }
   int64_t summed = size == 1 ? d[0] : d[1], other = size == 1 ? d[1] : d[0];
+  check_least(other);
   Value sums = vector_norm(x, 1, Dims{summed}, true, {});
   Value r = reduce(sums, {other}, true, how);
   Dims sorted = {std::max(d[0], d[1]), std::min(d[0], d[1])};

@@ -5,6 +5,7 @@
 #include "ops/algebra.h"
 #include "ops/complex.h"
 #include "ops/literal.h"
+#include "ops/promotion.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -202,18 +203,16 @@ void add_signs(Table& t) {
       .out(Out::Cast)
       .doc("|self| with the sign of other.")
       .composed([](Value a, Value b) {
-        auto [x, y] = promoted(a, b);
-        Value size = abs(to_float(x));
-        return where(sign_bit(to_float(y)), -size, size);
+        auto [x, y] = promoted_to_float(a, b);
+        return where(sign_bit(y), -abs(x), abs(x));
       })
       .samples({{floats(3, 5), floats(5)}, {ints(3), floats(3)}});
   t.op("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor")
       .out(Out::Cast)
       .doc("|self| with the sign of other.")
       .composed([](Value a, Number b) {
-        auto [x, y] = promoted(a, b);
-        Value size = abs(to_float(x));
-        return where(sign_bit(to_float(y)), -size, size);
+        auto [x, y] = promoted_to_float(a, b);
+        return where(sign_bit(y), -abs(x), abs(x));
       })
       .samples({{floats(3, 5), -1.5}, {ints(3), 2}});
   t.op("aten::heaviside(Tensor self, Tensor values) -> Tensor")
@@ -347,8 +346,8 @@ void add_of_two(Table& t) {
       .doc("The angle of the point (other, self).")
       .autocast(Autocast::None, Autocast::Widest)
       .composed_in_opmath([](Value a, Value b) {
-        auto [x, y] = promoted(a, b);
-        return prim::binary("atan2", to_float(x), to_float(y));
+        auto [x, y] = promoted_to_float(a, b);
+        return prim::binary("atan2", x, y);
       })
       .samples({{floats(3, 5), floats(5)}, {ints(3), ints(3).in(1, 3)}});
   t.alias("aten::arctan2", "aten::atan2");
@@ -393,8 +392,8 @@ void add_of_two(Table& t) {
       .out(Out::Cast)
       .doc("log2(2^self + 2^other).")
       .composed_in_opmath([](Value a, Value b) {
-        auto [x, y] = promoted(a, b);
-        Value p = to_float(x), q = to_float(y), d = where(eq(p, q), zeros_like(p), -abs(p - q));
+        auto [p, q] = promoted_to_float(a, b);
+        Value d = where(eq(p, q), zeros_like(p), -abs(p - q));
         return maximum(p, q) + log1p(prim::unary("exp2", d)) * (1 / std::log(2.0));
       })
       .vjp(own_derivative([](const Saved& s) {
@@ -409,8 +408,7 @@ void add_of_two(Table& t) {
 }
 
 Value x_log(const char* log, Value a, Value b) {
-  auto [p, q] = promoted(real_only("xlogy", a), real_only("xlogy", b));
-  Value x = to_float(p), y = to_float(q);
+  auto [x, y] = promoted_to_float(real_only("xlogy", a), real_only("xlogy", b));
   return where(is_nan(y), y, where(eq(x, 0), zeros_like(x), x * prim::unary(log, y)));
 }
 
@@ -442,7 +440,7 @@ void add_x_log(Table& t, const char* name, const char* tensor, const char* scala
       .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Value a, Number b) {
-        auto [x, y] = promoted(a, b);
+        auto [x, y] = promoted_to_float(a, b);
         return x_log(log, x, y);
       })
       .vjp(own_derivative(x_log_derivative<plus_one>))
@@ -451,7 +449,7 @@ void add_x_log(Table& t, const char* name, const char* tensor, const char* scala
       .out(Out::Cast)
       .doc(doc)
       .composed_in_opmath([](Number a, Value b) {
-        auto [y, x] = promoted(b, a);
+        auto [y, x] = promoted_to_float(b, a);
         return x_log(log, x, y);
       })
       .vjp(own_derivative(x_log_derivative<plus_one>))

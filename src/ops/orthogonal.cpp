@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/promotion.h"
 #include "ops/rows.h"
 #include "ops/series.h"
 #include "support/error.h"
@@ -66,8 +67,8 @@ Value beyond(Family f, Value x, Value n, int k, Value q, Value p) {
   return end == kLargest ? y : where(gt(n, end), beyond(f, x, n, end, q, p), y);
 }
 
-Value of_tensor(Family f, Value a, Value b) {
-  auto [x, degree] = promoted(to_float(a), to_float(b));
+// Of operands of one dtype and shape.
+Value of_tensor(Family f, Value x, Value degree) {
   Value n = prim::unary("trunc", degree);
   Value p = constant_like(x, 1.0), q = first_degree(f, x), y = where(gt(n, 1), beyond(f, x, n, 1, q, p), q);
   y = where(eq(n, 0), p, y);
@@ -105,7 +106,10 @@ void add(Table& t, const char* what) {
   t.op(str(name, "(Tensor x, Tensor n) -> Tensor"))
       .out(Out::Cast)
       .doc(doc)
-      .composed_in_opmath([](Value x, Value n) { return of_tensor(f, x, n); })
+      .composed_in_opmath([](Value a, Value b) {
+        auto [x, n] = promoted_to_float(a, b);
+        return of_tensor(f, x, n);
+      })
       .no_gradient()
       .samples({{floats(3, 5), floats(5).in(-2, 9)}, {floats(4).strided(2), ints(4).in(0, 5)}, {floats(0), floats(0)}});
   t.op(str(name, ".n_scalar(Tensor x, Scalar n) -> Tensor"))
@@ -118,7 +122,10 @@ void add(Table& t, const char* what) {
   t.op(str(name, ".x_scalar(Scalar x, Tensor n) -> Tensor"))
       .out(Out::Cast)
       .doc(doc)
-      .composed_in_opmath([](Number x, Value n) { return of_tensor(f, to_value(x), n); })
+      .composed_in_opmath([](Number a, Value b) {
+        auto [n, x] = promoted_to_float(b, a);
+        return of_tensor(f, x, n);
+      })
       .no_gradient()
       .samples({{0.5, floats(3, 5).in(-2, 9)}, {2, ints(4).in(0, 5)}});
 }

@@ -27,10 +27,8 @@ Window window_of(size_t n, const Shape& kernel, const Shape& stride, const Shape
     BRASA_CHECK(is_less(0, w.kernel[d]) && is_less(0, w.stride[d]) && is_less(0, w.dilation[d]),
                 "pooling: kernel size, stride and dilation must be greater than zero, got ", w.kernel, ", ", w.stride,
                 " and ", w.dilation);
-    BRASA_CHECK(
-        !is_less(w.padding[d], 0) && !is_less(ir::floordiv((w.kernel[d] - 1) * w.dilation[d] + 1, 2), w.padding[d]),
-        "pad should be at most half of effective kernel size, but got pad=", w.padding, ", kernel_size=", w.kernel,
-        " and dilation=", w.dilation);
+    BRASA_CHECK(!is_less(w.padding[d], 0) && !is_less(ir::floordiv(w.kernel[d], 2), w.padding[d]),
+                "pad should be at most half of kernel size, but got pad=", w.padding, " and kernel_size=", w.kernel);
   }
   return w;
 }
@@ -239,7 +237,13 @@ Value max_unpooled(Value g, Value x, Value indices) {
 template <int kSpatial>
 Value max_pool_backward(Value g, Value x, Shape kernel, Shape stride, Shape padding, Shape dilation, bool ceil_mode,
                         Value indices) {
-  window_of(kSpatial, kernel, stride, padding, dilation, ceil_mode);
+  Window w = window_of(kSpatial, kernel, stride, padding, dilation, ceil_mode);
+  for (int64_t d = 0; d < kSpatial && rank_of(g) == rank_of(x) && rank_of(x) > kSpatial; ++d) {
+    int64_t at = rank_of(x) - kSpatial + d;
+    Expr count = window_count(w, static_cast<size_t>(d), size_of(x, at));
+    BRASA_CHECK(same_size(size_of(g, at), count), "max_pool_backward: expected grad_output of size ", count,
+                " in dimension ", at, " for the input ", type_of(x), ", got ", type_of(g));
+  }
   return max_unpooled<kSpatial>(g, x, indices);
 }
 

@@ -79,7 +79,7 @@ void add_powers(Table& t) {
   t.op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
       .doc("The power in float64.")
       .composed([](Number x, Value e) {
-        Value y = convert(e, double_of(e));
+        Value y = convert(e, is_complex(x.dtype()) ? DType::Complex128 : double_of(e));
         return prim::binary("pow", full(x, shape_of(y), dtype_of(y)), y);
       })
       .samples({{1.5, floats(5)}, {2, ints(4)}});

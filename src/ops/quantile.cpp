@@ -154,7 +154,10 @@ void add_quantile(Table& t) {
       .samples({{floats(3, 5), 1}, {floats(4, 2), 0, true}, {ints(4), 0}});
   t.op("aten::nanmedian(Tensor self) -> Tensor")
       .doc("The lower median of all elements that are not NaN. Equal ones share the gradient.")
-      .composed([](Value x) { return nanmedian(flattened(x), 0, false)[0]; })
+      .composed([](Value x) {
+        if (same_size(type_of(x).numel(), 0)) return call("aten::median", {x});
+        return nanmedian(flattened(x), 0, false)[0];
+      })
       .vjp(own_derivative([](const Saved& s) {
         Value x = s.in(0), y = s.out();
         Value mine = convert(logical_or(eq(x, y), logical_and(is_nan(x), is_nan(y))), dtype_of(s.ct()));

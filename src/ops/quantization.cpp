@@ -192,7 +192,6 @@ void add_quantization(Table& t) {
        "dequantize_per_channel(Tensor input, Tensor scales, Tensor? zero_points, int axis, int quant_min, int quant_max, " +
        target + kOut)
       .doc(str(kFrom, ", with a scale and zero point for each index along axis."))
-      .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t axis, int64_t, int64_t, DType dtype, std::optional<DType> out) {
         constexpr const char* op = "dequantize_per_channel";
         axis = wrap_dim(axis, rank_of(v));
@@ -215,7 +214,6 @@ void add_quantization(Table& t) {
   t.op(q + "dequantize_per_token(Tensor input, Tensor scales, Tensor zero_points, int quant_min, int quant_max, " +
        target + ", ScalarType output_dtype) -> Tensor")
       .doc(str(kFrom, ", with a scale and zero point for each row."))
-      .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t, int64_t, DType, DType out) {
         check_tokens("dequantize_per_token", v, s, z);
         return convert((v - z) * s, out);
@@ -239,7 +237,6 @@ void add_quantization(Table& t) {
        "dequantize_per_channel_group(Tensor input, Tensor scales, Tensor? zero_points, int quant_min, int quant_max, " +
        target + ", int group_size, ScalarType output_dtype) -> Tensor")
       .doc(str(kFrom, ", with a scale and zero point for each group of a row."))
-      .no_gradient()
       .composed([](Value v, Value s, Value z, int64_t, int64_t, DType, int64_t group, DType out) {
         constexpr const char* op = "dequantize_per_channel_group";
         Value groups = in_groups(op, convert(v, DType::Float32), group_size(v, s, group));

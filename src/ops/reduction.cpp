@@ -292,9 +292,9 @@ void add_order(Table& t) {
       .doc("The k-th smallest element along dim (counted from 1), and its index.")
       .composed([](Value x, Expr k, int64_t dim, bool keep) {
         dim = wrap_dim(dim, rank_of(x));
-        if (rank_of(x) == 0) return std::array{x, full(0, {}, DType::Int64)};
-        BRASA_CHECK(!is_less(k, 1) && !is_less(size_of(x, dim), k),
+        BRASA_CHECK(!is_less(k, 1) && !is_less(rank_of(x) == 0 ? Expr(1) : size_of(x, dim), k),
                     "kthvalue(): selected number k out of range for dimension ", dim, ": ", k, " of ", type_of(x));
+        if (rank_of(x) == 0) return std::array{x, full(0, {}, DType::Int64)};
         return ranked(x, dim, k - 1, keep);
       })
       .vjp(own_derivative([](const Saved& s) {

@@ -57,6 +57,8 @@ Value masked_scatter_backward(Value g, Value mask, Shape sizes) {
   mask = flattened(broadcast_to(mask, shape_of(g)));
   Value which = prim::scan(convert(mask, DType::Int64), 0, "add") - 1;
   Expr n = ir::product(sizes);
+  check_values(le(sum(convert(mask, DType::Int64), {0}), size_tensor(n, {})),
+               str("masked_scatter_backward: the mask holds more often than ", sizes, " has elements"));
   // What is not under the mask goes to one place behind the end.
   which = where(mask, which, size_tensor(n, shape_of(which)));
   Value out = prim::scatter(full(0, {n + type_of(g).numel() + 1}, dtype_of(g)), {which}, flattened(g), {0}, "");

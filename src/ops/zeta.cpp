@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/promotion.h"
 #include "ops/rows.h"
 #include "ops/series.h"
 #include "support/error.h"
@@ -68,7 +69,7 @@ Value zeta(Value s, Value q) {
 }
 
 Value zeta_of(Value a, Value b) {
-  auto [s, q] = promoted(to_float(a), to_float(b));
+  auto [s, q] = promoted_to_float(a, b);
   return zeta(s, q);
 }
 
@@ -133,13 +134,19 @@ void add_zeta(Table& t) {
   t.op("aten::special_zeta.self_scalar(Scalar self, Tensor other) -> Tensor")
       .out(Out::Cast)
       .doc(doc)
-      .composed([](Number x, Value q) { return zeta_of(to_value(x), q); })
+      .composed([](Number a, Value b) {
+        auto [q, s] = promoted_to_float(b, a);
+        return zeta(s, q);
+      })
       .vjp(zeta_derivative())
       .samples({{2.5, floats(3, 5).in(0.5, 4)}, {3, ints(4).in(1, 5)}});
   t.op("aten::special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor")
       .out(Out::Cast)
       .doc(doc)
-      .composed([](Value x, Number q) { return zeta_of(x, to_value(q)); })
+      .composed([](Value a, Number b) {
+        auto [s, q] = promoted_to_float(a, b);
+        return zeta(s, q);
+      })
       .no_gradient()
       .samples({{floats(3, 5).in(1.5, 6), 1.5}, {ints(4).in(2, 5), 2}});
   auto derivative = own_derivative([](const Saved& s) {

@@ -139,6 +139,30 @@ std::vector<Refused> refused() {
       {"rnn_tanh_cell", {of(kFloat, {1, 3}), of(kFloat, {1, 2}), of(kFloat, {2, 3}), m, of(kBFloat16, {2})}},
       {"linalg_pinv.rcond_tensor", {whole_rows, f}},
       {"linalg_householder_product", {of(kFloat, {2, 1, 3, 2}), of(kFloat, {2, 2, 2})}},
+      {"sub.Scalar", {f, true}},
+      {"sub.Scalar", {b, 1}},
+      {"subtract.Scalar", {f, true}},
+      {"rsub.Scalar", {f, true}},
+      {"relu6", {of(kComplexFloat, {0})}},
+      {"hardtanh", {of(kComplexFloat, {0})}},
+      {"clamp_min", {of(kInt, {0}), imaginary}},
+      {"clamp_max", {of(kComplexFloat, {0}), 1}},
+      {"take_along_dim", {m, keep(zeros({1, 2}, kInt)), 1}},
+      {"embedding_bag", {m, keep(zeros({2}, kByte)), keep(zeros({1}, kByte))}},
+      {"kthvalue", {keep(ones({})), 2}},
+      {"unique_dim", {of(kFloat, {0, 0}), 0}},
+      {"masked_scatter_backward", {m, bits, list({3})}},
+      {"ctc_loss.IntList", {of(kFloat, {5, 1, 3}), keep(ones({1}, kLong)), list({5}), list({2})}},
+      {"linalg_matrix_norm", {of(kFloat, {0, 0}), -1}},
+      {"linalg_matrix_norm", {of(kFloat, {3, 0}), -2}},
+      {"linalg_pinv.rcond_tensor", {of(kHalf, {3, 0}), of(kHalf, {})}},
+      {"max_pool2d", {of(kFloat, {1, 1, 6, 6}), list({3, 3}), list({}), list({2, 2}), list({2, 2})}},
+      {"max_pool2d_with_indices_backward",
+       {of(kFloat, {1, 1, 3, 3}), of(kFloat, {1, 1, 4, 4}), list({2, 2}), list({2, 2}), list({0, 0}), list({1, 1}),
+        false, keep(zeros({1, 1, 3, 3}, kLong))}},
+      {"fake_quantize_per_tensor_affine_cachemask", {m, 0.1, 300, 0, 255}},
+      {"logit_backward", {f, f, 1e39}},
+      {"stft.center", {of(kHalf, {2, 100}), 16, 4, none, none, false, "reflect", false, none, true}},
   };
   out.insert(out.end(), more.begin(), more.end());
   return out;
@@ -176,6 +200,41 @@ TEST(CallsByName, WriteWhatIsGiven) {
   EXPECT_TRUE(has_operator("aten::add_.Tensor"));
 }
 
+// An integer of one element is not of the dtype of the others: it must not wrap in it before both become floating.
+TEST(AcceptedDTypes, IntegersBecomeFloatingFromTheirOwn) {
+  Tensor bytes = full({2}, 6, kByte), small = full({2}, 6, kChar), minus = tensor(-8), large = tensor(1000);
+  auto same = [](const Tensor& got, double expected) {
+    EXPECT_EQ(got.scalar_type(), kFloat);
+    EXPECT_TRUE(allclose(got, full({2}, expected))) << got << " instead of " << expected;
+  };
+  same(bytes / minus, -0.75);
+  same(small / large, 0.006);
+  same(large / bytes, 1000 / 6.);
+  same(atan2(bytes, minus), std::atan2(6, -8));
+  same(copysign(bytes, minus), -6);
+  same(copysign(bytes, -1), -6);
+  same(call("aten::xlogy.Tensor", {minus, bytes})[0], -8 * std::log(6));
+  same(call("aten::xlogy.Scalar_Self", {-8, bytes})[0], -8 * std::log(6));
+  same(call("aten::special_zeta.self_scalar", {2, full({2}, 1, kByte)})[0], 1.6449341);
+  // A number is of the tensor's dtype, a tensor of one element is of its own where the others are integers.
+  EXPECT_EQ(call("aten::special_zeta.self_scalar", {2.5, tensor(1.5f)})[0].scalar_type(), kFloat);
+  EXPECT_EQ(call("aten::special_zeta", {bytes, tensor(1.5, kDouble)})[0].scalar_type(), kDouble);
+  EXPECT_EQ(call("aten::special_chebyshev_polynomial_t", {bytes, tensor(1.5, kDouble)})[0].scalar_type(), kDouble);
+  EXPECT_EQ(call("aten::igamma", {of(kFloat), tensor(1.5, kDouble)})[0].scalar_type(), kFloat);
+}
+
+// Products are made in the dtype of the result, and do not wrap in that of the factors.
+TEST(AcceptedDTypes, ProductsAreOfTheCommonDType) {
+  Tensor bytes = full({2}, 200, kByte), whole = full({2}, 1, kInt);
+  EXPECT_TRUE(equal(call("aten::addcmul", {whole, bytes, bytes})[0], full({2}, 40001, kInt)));
+  EXPECT_TRUE(equal(call("aten::addcmul", {of(kFloat, {2}), bytes, bytes})[0], full({2}, 40001.f)));
+  EXPECT_TRUE(equal(call("aten::addr", {tensor(1), bytes, bytes})[0], full({2, 2}, 40001, kLong)));
+  EXPECT_TRUE(equal(call("aten::tanh_backward", {of(kFloat, {2}), bytes})[0], full({2}, 1 - 40000.f)));
+  EXPECT_TRUE(equal(call("aten::sigmoid_backward", {of(kFloat, {2}), bytes})[0], full({2}, -199 * 200.f)));
+  EXPECT_EQ(call("aten::float_power.Scalar", {Scalar(std::complex<double>(1.5, 0)), whole})[0].scalar_type(),
+            kComplexDouble);
+}
+
 TEST(AcceptedDTypes, StayAccepted) {
   const Tensor &i = of(kInt), &half = of(kHalf, {2, 3}), &wide = of(kFloat, {3});
   EXPECT_TRUE(equal(call("aten::deg2rad", {i})[0], call("aten::deg2rad", {of(kFloat)})[0]));
@@ -194,6 +253,9 @@ TEST(AcceptedDTypes, StayAccepted) {
   EXPECT_TRUE(equal(i, of(kFloat)));
   EXPECT_EQ(call("aten::chunk", {i, int64_t{1} << 40})[0].numel(), 1);
   EXPECT_EQ(call("aten::_lu_with_info", {keep(zeros({2, 2}))})[2].item<int64_t>(), 1);
+  EXPECT_TRUE(equal(call("aten::histc", {of(kDouble), 1, false, true})[0], tensor({4.0}, kDouble)));
+  EXPECT_TRUE(call("aten::nanmedian", {of(kFloat, {3, 0})})[0].isnan().item<bool>());
+  EXPECT_EQ(affine_grid_generator(of(kFloat, {0, 2, 3}), {0, 2, 3, 4}, true).sizes(), (IntArrayRef{0, 3, 4, 2}));
   // A label that is the blank.
   EXPECT_NEAR(ctc_loss(full({2, 1, 2}, 0.5).log(), tensor({{1, 0}}), tensor({2}), tensor({2}), 0, 2).item<double>(),
               -std::log(0.25), 1e-6);

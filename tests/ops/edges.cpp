@@ -123,6 +123,14 @@ TEST(Edges, MultivariateGammaOfWhatLiesBelowItsDomain) {
   EXPECT_TRUE(std::isnan(y[2].item<double>()));
 }
 
+TEST(Edges, ScalesOfCodesHaveGradients) {
+  Tensor codes = tensor({{1, 2}, {3, 4}}, kChar), scales = ones({2}).requires_grad_(), points = tensor({1, -1});
+  call("quantized_decomposed::dequantize_per_channel", {codes, scales, points, 0, -128, 127, kChar})[0]
+      .sum()
+      .backward();
+  EXPECT_TRUE(equal(scales.grad(), tensor({1.0f, 9.0f}))) << scales.grad();
+}
+
 TEST(Edges, OneTransformTakesItsNumberOfPoints) {
   EXPECT_THROW(fft_fft(ones({3}), -1), Error);
   EXPECT_THROW(fft_irfft(ones({3}, kComplexFloat), -1), Error);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/algebra.h"
+#include "ops/builder.h"
 #include "ops/combiner.h"
 
 namespace brasa::ops {
@@ -32,6 +33,18 @@ TEST(Number, NegationKeepsZerosSign) {
 }
 
 TEST(Number, AComplexOneIsNoDouble) { EXPECT_THROW(Number(std::complex<double>(1, 2)).as_double(), Error); }
+
+// The code generator holds real constants for real elements.
+TEST(Number, AComplexLiteralWithoutAnImaginaryPartIsReal) {
+  ir::Graph graph;
+  ir::Facts facts;
+  Builder builder(graph, facts);
+  for (Value v :
+       {full(std::complex<double>(1.5, 0), {}, DType::Float32), scalar(std::complex<double>(1.5, 0), DType::Float32)})
+    EXPECT_EQ(v.node->arg<double>(0), 1.5);
+  EXPECT_THROW(full(std::complex<double>(1.5, 1), {}, DType::Float32), Error);
+  EXPECT_NO_THROW(full(std::complex<double>(1.5, 1), {}, DType::Complex64));
+}
 
 TEST(Combiner, IdentityChangesNothing) {
   for (DType t : {DType::Bool, DType::UInt8, DType::Int8, DType::Int16, DType::Int32, DType::Int64})

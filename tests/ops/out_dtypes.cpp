@@ -32,6 +32,7 @@ TEST(OutDTypes, OperatorsThatPromoteCast) {
   EXPECT_EQ(refusal("aten::eq.Tensor", {f, i}, kByte), "");
   EXPECT_EQ(refusal("aten::cat", {TensorList(&f, 1), 0}, kDouble), "");
   EXPECT_EQ(refusal("aten::fft_fft", {f}, kComplexDouble), "");
+  EXPECT_EQ(refusal("aten::diff", {f}, kDouble), "");
 }
 
 TEST(OutDTypes, OthersWantTheirOwn) {

@@ -77,7 +77,7 @@ const WrongShape kWrong[] = {
      [](Tensors t) { return Args{t({1, 3, 8, 8}), t({4, 3, 3, 3}), Arg(), int_arg({1, 1}), "full"}; },
      "Invalid padding string: 'full'"},
     {"aten::max_pool2d", [](Tensors t) { return Args{t({1, 2, 4, 4}), int_arg({2}), int_arg({2}), int_arg({2})}; },
-     "pad should be at most half of effective kernel size"},
+     "pad should be at most half of kernel size"},
     {"aten::layer_norm", [](Tensors t) { return Args{t({2, 3}), int_arg({4})}; }, "Given normalized_shape=[4]"},
     {"aten::batch_norm", [](Tensors t) { return Args{t({2, 3}), t({4}), Arg(), Arg(), Arg(), true, 0.1, 1e-5, true}; },
      "expected weight to be of shape [3]"},

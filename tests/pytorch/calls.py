@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Draws calls of operators that are right but for one argument, and writes what PyTorch makes of them.
 
-    calls.py VECTORS OUT [--seed N] [--count N] [--only NAME ...]
+    calls.py VECTORS OUT [--seed N] [--count N] [--together SHARE] [--minutes N] [--only NAME ...]
 
 VECTORS is a folder as `brasa verify ops` reads it. Each call starts from one that is there, in its functional, in-place or `out=` form,
-and has one thing changed: a dtype, a rank, a size, a number, an index, a list, an element, the memory. OUT is such a folder, too, for
+and has one thing changed: a dtype, a rank, a size, a number, an index, a list, an element, the memory. In a SHARE of the calls all
+tensors change together: those of one dtype, the dimensions of one size, the memory of all. OUT is such a folder, too, for
 `brasa verify ops OUT`; a call that PyTorch refuses has "raises" with the error's text.
 """
 import argparse
@@ -17,6 +18,7 @@ import random
 import resource
 import signal
 import tempfile
+import time
 import warnings
 
 import safetensors.torch
@@ -156,6 +158,41 @@ def change(rng, call):
         if call[part][at] is not old:
             break
     return call
+
+
+def replaced(v, f):
+    """The argument with f of each tensor and number in it."""
+    return [replaced(x, f) for x in v] if isinstance(v, (list, tuple)) else f(v)
+
+
+def change_together(rng, call):
+    """The call with all tensors of one dtype, all dimensions of one size, or the memory of all tensors changed."""
+    tensors = tensors_of(call)
+    if not tensors:
+        return call
+    way, model = rng.randrange(3), rng.choice(tensors)
+    if way == 0:
+        near = [d for d in DTYPES if (d.is_floating_point or d.is_complex) == differentiable(model)]
+        dtype = rng.choice([d for d in (near if rng.random() < 0.7 else DTYPES) if d != model.dtype])
+        new = lambda t: t.to(dtype) if t.dtype == model.dtype else t
+    elif way == 1 and model.dim():
+        n, m = rng.choice(model.shape), rng.choice([0, 0, 1, 1, 2, 17])
+        def new(t):
+            for d in range(t.dim()):
+                if t.shape[d] == n:
+                    t = t.index_select(d, torch.arange(m) % n) if n else t.new_ones([*t.shape[:d], m, *t.shape[d + 1:]])
+            return t
+    else:
+        new = lambda t: other_memory(rng, t)
+    made = {id(t): new(t) for t in tensors}
+    number = {n: m} if way == 1 and model.dim() and rng.random() < 0.5 else {}
+
+    def f(v):
+        if isinstance(v, torch.Tensor):
+            return made[id(v)]
+        return number.get(v, v) if type(v) is int else v
+
+    return {"args": replaced(call["args"], f), "kwargs": {k: replaced(v, f) for k, v in call["kwargs"].items()}}
 
 
 # --- PyTorch ---
@@ -328,10 +365,13 @@ def draw(options, card):
         calls = []
         for _ in range(share):
             call = copy_of(rng.choice(small))
+            together = options.together > 0 and rng.random() < options.together
+            if together:
+                call = change_together(rng, call)
             if form.writes == "out":
                 drop_options(form, call)
                 call["kwargs"]["out"] = result_for(rng, forms[0], call)
-            else:
+            elif not together or rng.random() < 0.3:
                 call = change(rng, call)
             calls.append(call)
         for call, result in guarded(form, calls, [rng.randrange(2**31) for _ in calls]):
@@ -351,6 +391,8 @@ def main():
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=25, help="calls of an overload")
+    parser.add_argument("--together", type=float, default=0, help="share of the calls whose tensors change together")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="draws of no more overloads after this time")
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -360,9 +402,11 @@ def main():
     index = json.loads((options.vectors / "index.json").read_text())
     wanted = [c for c in index if not options.only or any(c["overload"].startswith(f"aten.{o}.") for o in options.only)]
     random.Random(options.seed).shuffle(wanted)  # so that a part of a run shows all families
-    drawn, running = [], {}
+    drawn, running, end = [], {}, time.monotonic() + 60 * options.minutes
     # A process for each: a call that damages PyTorch's memory may end a process later.
     while wanted or running:
+        if time.monotonic() > end:
+            wanted = []
         if wanted and len(running) < os.cpu_count():
             card = wanted.pop(0)
             path = options.out / f"{card['overload']}.card"
@@ -372,7 +416,7 @@ def main():
                 path.write_text(json.dumps(draw(options, card)))
                 os._exit(0)
             running[child] = path
-        else:
+        elif running:
             child, _ = os.wait()
             path = running.pop(child)
             if path.exists():

@@ -6,6 +6,7 @@
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "ops/primitives/rules.h"
+#include "support/error.h"
 
 namespace brasa::ops {
 namespace {
@@ -44,6 +45,8 @@ void add_fourier_primitives(Table& t) {
           "Σ_j (x + iy)[j] exp(∓2πi jk/n) along a dimension, minus if forward; not normalised. Complex numbers are pairs of reals.")
       .type([](const Args& args) {
         const Type& x = ir::type_of(args[0].get<Value>());
+        BRASA_CHECK(x.dtype == DType::Float32 || x.dtype == DType::Float64, "Unsupported dtype ", x,
+                    "; transforms take float32 and float64 and their complex numbers");
         return std::vector<Type>{{x.dtype, x.shape, false}, {x.dtype, x.shape, false}};
       })
       .eval(evaluated)
