@@ -72,9 +72,15 @@ Expr Generaliser::new_symbol(int64_t old, int64_t value) {
 Expr Generaliser::new_size(int64_t value, size_t dim, const InputHint& hint) {
   if (dynamic_ == false || value < 2 || value > eager::kLargestSymbol) return Expr(value);
   // A symbol of its own: that others have the same size says nothing of later calls.
-  if (dim < 64 && hint.dynamic_dims >> dim & 1) return new_symbol(value, value);
+  if (dim < 64 && hint.dynamic_dims >> dim & 1) {
+    Expr own = new_symbol(value, value);
+    trace_.own.push_back(own->id);
+    return own;
+  }
   if (dynamic_ != true || hint.fixed) return Expr(value);
-  if (auto s = same_symbol(value, value)) return *s;
+  auto is_own = [&](uint32_t k) { return std::find(trace_.own.begin(), trace_.own.end(), k) != trace_.own.end(); };
+  for (uint32_t k = 0; k < now_.symbols.size(); ++k)
+    if (now_.symbols[k] == value && old_.symbols[k] == value && !is_own(k)) return Expr::size(k);
   return new_symbol(value, value);
 }
 

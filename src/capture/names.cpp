@@ -46,8 +46,11 @@ std::optional<Expr> Names::named(uint32_t name) const {
 
 std::optional<Expr> Names::of(uint32_t name) const {
   std::optional<Expr> e = named(name);
-  if (!e) return std::nullopt;
-  return ir::substitute(*e, [&](Expr symbol) -> std::optional<Expr> {
+  return e ? std::optional(in_trace(*e)) : std::nullopt;
+}
+
+Expr Names::in_trace(const Expr& e) const {
+  return ir::substitute(e, [&](Expr symbol) -> std::optional<Expr> {
     const auto& [value, dim] = sizes_[symbol->id];
     return path_.type(value).shape[static_cast<size_t>(dim)];
   });

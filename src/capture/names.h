@@ -30,6 +30,18 @@ class Names final : public KnownSizes {
   uint32_t name_of(ir::Expr e) override;
   std::optional<ir::Expr> named(uint32_t name) const override;
   Recorder* recorder() override { return &recorder_; }
+  void require(const ir::Expr& not_negative, const std::string& message) override {
+    requirements_.push_back({not_negative, message});
+  }
+
+  /// In what is recorded for sizes where `not_negative` is what its name says.
+  struct Requirement {
+    ir::Expr not_negative;
+    std::string message;
+  };
+  const std::vector<Requirement>& requirements() const { return requirements_; }
+  /// An expression of these sizes as one of the trace's.
+  ir::Expr in_trace(const ir::Expr& e) const;
 
   /// Makes the named integers of a call, as an event has them, the trace's expressions. Gives the arguments, a bit for each, that are whole ones.
   uint64_t put_in(Event& event, std::span<const CallArg> args) const;
@@ -43,6 +55,7 @@ class Names final : public KnownSizes {
   std::map<std::pair<Number, int64_t>, ir::Expr> symbols_;
   std::vector<std::pair<Number, int64_t>> sizes_;  // by symbol
   std::unordered_map<uint32_t, ir::Expr> named_;
+  std::vector<Requirement> requirements_;
 };
 
 }  // namespace brasa::capture

@@ -141,6 +141,8 @@ void Path::fork(const Event* came, const InputHint& hint) {
       fresh->arguments.push_back(a);
       binding.numbers.push_back(binding_.numbers[k]);
     }
+    fresh->own = trace_->own;
+    std::erase_if(fresh->own, [&](uint32_t id) { return id >= binding.symbols.size(); });
     fresh->events.assign(trace_->events.begin(), trace_->events.begin() + static_cast<int64_t>(position_));
     size_t results = fresh->events.empty() ? 0 : fresh->events.back().first + fresh->events.back().count;
     fresh->types.assign(trace_->types.begin(), trace_->types.begin() + static_cast<int64_t>(results));

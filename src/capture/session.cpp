@@ -173,13 +173,19 @@ Number Session::record_put(const ops::Row& view, int result, std::span<const Cal
   return path_.step(std::move(event), {.exact = exact});
 }
 
-KnownSizes& Session::know_sizes() {
+Names& Session::know_sizes() {
   names_ = std::make_unique<Names>(*this, path_, [this](const Tensor& t) -> std::optional<Number> {
     const Tensor& base = eager::base_of(t);
     bool known = impl_of(base)->storage->recorder() == this || inputs_.same_as(*impl_of(base));
     return known ? std::optional(number_of(t)) : std::nullopt;
   });
   return *names_;
+}
+
+std::unique_ptr<ir::Graph> Session::graph_of(std::span<const Tensor> tensors) {
+  std::vector<Delivery> deliveries;
+  for (const Tensor& t : tensors) deliveries.push_back({number_of(t), -1, {}});
+  return path_.trace().graph(deliveries);
 }
 
 void Session::drew(const Tensor& key, const Generator& stream, uint64_t count) {

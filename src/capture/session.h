@@ -34,7 +34,10 @@ class Session : public Functional {
   void before_opaque_call();
 
   /// From here on it takes named integers as what they were made of. The recording has to be one segment.
-  KnownSizes& know_sizes();
+  Names& know_sizes();
+  /// What is recorded since the last break as a graph that gives these tensors, and what its symbols are in this call.
+  std::unique_ptr<ir::Graph> graph_of(std::span<const Tensor> tensors);
+  const Binding& binding() const { return path_.binding(); }
   /// Runs what was recorded since the last break.
   void finish();
   /// Instead: nothing of what was recorded happens.

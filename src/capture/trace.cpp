@@ -81,6 +81,7 @@ Trace Trace::copy() const {
   out.events = events;
   out.types = types;
   out.arguments = arguments;
+  out.own = own;
   return out;
 }
 

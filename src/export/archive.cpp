@@ -210,6 +210,8 @@ class Writer {
 
 void write_archive(const std::string& path, const Captured& captured, const std::vector<InputType>& inputs,
                    const std::vector<NamedTensor>& named) {
+  BRASA_CHECK(captured.counts.empty(), "export: ", captured.counts[0].reader,
+              " depends on values, which archives of recorded functions do not say");
   Writer(captured, inputs, named).write(path);
 }
 

@@ -9,6 +9,7 @@
 #include <brasa/brasa.h>
 
 #include "capture/session.h"
+#include "export/integers.h"
 #include "export/random_state.h"
 #include "ir/copy.h"
 #include "ops/decompose.h"
@@ -90,10 +91,13 @@ std::vector<bool> inputs_read(const ir::Graph& graph, ir::Facts facts) {
 }
 
 bool Captured::takes(const std::vector<Tensor>& inputs) const {
+  auto known = [&](int64_t input) { return input < static_cast<int64_t>(inputs.size()); };
   for (const Fixed& f : fixed())
-    if (inputs[f.input].size(f.dim) != f.size) return false;
+    if (known(f.input) && inputs[f.input].size(f.dim) != f.size) return false;
   for (const Equal& e : equal())
-    if (inputs[e.input].size(e.dim) != inputs[e.other_input].size(e.other_dim)) return false;
+    if (known(e.input) && known(e.other_input) &&
+        inputs[e.input].size(e.dim) != inputs[e.other_input].size(e.other_dim))
+      return false;
   return true;
 }
 
@@ -104,6 +108,7 @@ std::vector<int64_t> Captured::symbols(const std::vector<Tensor>& inputs) const 
     for (size_t d = 0; d < shape.size(); ++d) {
       if (shape[d]->kind != ir::ExprKind::Size) continue;
       out.resize(std::max<size_t>(out.size(), shape[d]->id + 1));
+      if (sources[i].input >= static_cast<int>(inputs.size())) continue;
       out[shape[d]->id] =
           sources[i].input < 0 ? facts.hint(shape[d]) : inputs[sources[i].input].size(static_cast<int64_t>(d));
     }
@@ -170,27 +175,35 @@ bool is_temporary(const Tensor& t) {
   return t.defined() && t.use_count() == 1 && impl_of(t)->storage->use_count() == 1;
 }
 
-// Inputs are known while a function is recorded, and differ when the program runs.
+// Inputs are known while a function is recorded, and differ when the program runs; so do integers that sizes depend on.
 class InputsUnknown final : public capture::Session {
  public:
-  InputsUnknown(brasa::detail::CompiledState& state, const std::vector<Tensor>& inputs)
-      : Session(state), given_(inputs) {}
+  InputsUnknown(brasa::detail::CompiledState& state, const std::vector<Tensor>& inputs, Counts& counts)
+      : Session(state), given_(inputs), counts_(counts) {}
   void host_reads(const Tensor& t, const char* what) override {
     for (size_t i = 0; i < given_.size(); ++i)
       BRASA_CHECK(impl_of(t)->storage.get() != impl_of(given_[i])->storage.get(), "export: ", what,
                   " reads the value of input ", i, ", which is not known before the program runs", at_users_line());
   }
+  std::optional<std::vector<Integer>> integers(const Tensor& t, const std::string& reader) override {
+    const auto& caller = KnownSizes::current()->caller;
+    return counts_.read(*this, t, caller ? str(reader, " in ", caller()) : reader);
+  }
+  void materialise(const char* reason) override {
+    fail(str("export: ", reason, " needs a value that is not known before the program runs", at_users_line()));
+  }
 
  private:
   const std::vector<Tensor>& given_;
+  Counts& counts_;
 };
 
 // Calls a function on tensors that record.
 class Recording {
  public:
   /// `varying`: the inputs whose sizes differ between the examples.
-  Recording(const Function& f, std::vector<size_t> varying, Surroundings& surroundings)
-      : f_(f), varying_(std::move(varying)), surroundings_(surroundings) {
+  Recording(const Function& f, std::vector<size_t> varying, Surroundings& surroundings, std::vector<CountKind> kinds)
+      : f_(f), varying_(std::move(varying)), surroundings_(surroundings), counts_(std::move(kinds)) {
     state_.options.fullgraph = true;
     state_.options.dynamic = true;
     state_.backend = [&](const ir::Graph& graph, ir::Facts& facts, const CompileOptions&, runtime::Device& device,
@@ -203,13 +216,14 @@ class Recording {
     };
   }
 
-  /// Whether it was the same as the call before: one graph, with the same numbers.
-  bool call(const std::vector<Tensor>& example);
+  /// Whether it was the same as the call before: one graph, with the same numbers. `again`: the integers that it reads are the same, too.
+  bool call(const std::vector<Tensor>& example, bool again = false);
+  bool reads_integers() const { return !counts_.all().empty(); }
   Captured captured();
 
  private:
-  void record();
-  std::vector<Tensor> results(capture::Session& session);
+  bool record();
+  std::optional<std::vector<Tensor>> results(capture::Session& session);
   Sources sources(const capture::BoundInputs& bound) const;
   void sort_outputs(const std::vector<Tensor>& results, const capture::BoundInputs& bound);
   void leave_out_temporaries();
@@ -218,16 +232,19 @@ class Recording {
   const Function& f_;
   std::vector<size_t> varying_;
   Surroundings& surroundings_;
+  Counts counts_;
   brasa::detail::CompiledState state_;
   Taken taken_;
   std::vector<Tensor> inputs_;
   Sources sources_;
-  std::vector<int> results_;      // which outputs they are
+  std::vector<std::pair<ir::Expr, std::string>> requirements_;
+  std::vector<uint32_t> slots_;   // of results, in the order in which they were recorded
+  std::vector<int> results_;      // which outputs they are, and behind them those that integers are read of
   std::map<int, int> gradients_;  // and the sources that they go into; -1: nobody reads them
 };
 
-bool Recording::call(const std::vector<Tensor>& example) {
-  surroundings_.begin_call();
+bool Recording::call(const std::vector<Tensor>& example, bool again) {
+  counts_.begin_call(again);
   Sources before = std::exchange(sources_, {});
   const void* by = std::exchange(taken_.by, nullptr);
   // Each is memory of its own, by which the recording finds it again.
@@ -240,21 +257,32 @@ bool Recording::call(const std::vector<Tensor>& example) {
     inputs_.push_back(example[i].detach().clone(MemoryFormat::Contiguous));
     inputs_.back().requires_grad_(example[i].requires_grad());
   }
-  taken_.outputs.clear();
-  taken_.numbers.clear();
-  record();
+  constexpr int kMostTries = 32;
+  for (int tries = 0; !record(); ++tries) {
+    BRASA_CHECK(tries < kMostTries, "export: no integers are found for which the function's assertions hold");
+    counts_.begin_call(true);
+  }
   check_apart(sources_);
   leave_out_temporaries();
   return taken_.by == by && same_numbers(before);
 }
 
-void Recording::record() {
-  InputsUnknown session(state_, inputs_);
-  std::vector<Tensor> out = results(session);
+// False where the function has to be called with other integers.
+bool Recording::record() {
+  surroundings_.begin_call();
+  taken_.outputs.clear();
+  taken_.numbers.clear();
+  InputsUnknown session(state_, inputs_, counts_);
+  std::optional<std::vector<Tensor>> given = results(session);
+  if (!given) return false;
+  std::vector<Tensor>& out = *given;
+  slots_.clear();
+  for (const Tensor& t : out) slots_.push_back(impl_of(t)->storage->recorder_slot());
   session.finish();
   BRASA_CHECK(taken_.by && taken_.outputs.size() >= out.size(), "export: the function records no graph");
   sources_ = sources(session.inputs());
   sort_outputs(out, session.inputs());
+  return true;
 }
 
 // Nobody reads what is written into a tensor of the call's own.
@@ -276,9 +304,10 @@ bool Recording::same_numbers(const Sources& before) const {
   return true;
 }
 
-std::vector<Tensor> Recording::results(capture::Session& session) {
+std::optional<std::vector<Tensor>> Recording::results(capture::Session& session) {
+  capture::Names& names = session.know_sizes();
   Recorder::Scope scope(&session);
-  KnownSizes::Scope sizes(&session.know_sizes());
+  KnownSizes::Scope sizes(&names);
   ZerosUnwritten zeros;
   eager::CastCache casts;
   try {
@@ -290,7 +319,23 @@ std::vector<Tensor> Recording::results(capture::Session& session) {
       BRASA_CHECK(t.defined(), "export: a result of the function is undefined");
       t = t.detach().clone(MemoryFormat::Contiguous);
     }
-    return out;
+    for (const Count& c : counts_.all()) out.push_back(c.from);
+    requirements_.clear();
+    for (const auto& r : names.requirements()) requirements_.emplace_back(names.in_trace(r.not_negative), r.message);
+    if (!counts_.retry(names, session)) return out;
+    session.abandon();
+    return std::nullopt;
+  } catch (const Error&) {
+    // An error may come of integers that an assertion excludes.
+    bool retry = false;
+    try {
+      retry = counts_.retry(names, session);
+    } catch (const Error&) {
+    }
+    retry = retry || counts_.retry_within_bounds();
+    session.abandon();
+    if (!retry) throw;
+    return std::nullopt;
   } catch (...) {
     session.abandon();
     throw;
@@ -306,6 +351,8 @@ Sources Recording::sources(const capture::BoundInputs& bound) const {
       s.tensor = bound[i].tensor;
       for (size_t k = 0; k < inputs_.size(); ++k)
         if (inputs_[k].data_ptr() == s.tensor.data_ptr()) s.input = static_cast<int>(k);
+      for (size_t k = 0; k < counts_.all().size(); ++k)
+        if (counts_.all()[k].stand_in.is_same(s.tensor)) s.input = static_cast<int>(inputs_.size() + k);
     } else {
       s.number = taken_.numbers[i];
     }
@@ -318,9 +365,18 @@ Sources Recording::sources(const capture::BoundInputs& bound) const {
 
 // Which outputs are the function's results, and which ones gradients.
 void Recording::sort_outputs(const std::vector<Tensor>& results, const capture::BoundInputs& bound) {
-  auto output_at = [&](const Tensor& t) {
+  auto output_at = [&](const Tensor& t, size_t skipped = 0) {
     auto at = std::find(taken_.outputs.begin(), taken_.outputs.end(), t.data_ptr());
+    for (; at != taken_.outputs.end() && skipped > 0; --skipped)
+      at = std::find(at + 1, taken_.outputs.end(), t.data_ptr());
     return at == taken_.outputs.end() ? -1 : static_cast<int>(at - taken_.outputs.begin());
+  };
+  // Those without elements have no address; a run gives them in the order in which they were recorded.
+  auto empty_before = [&](size_t result) {
+    size_t count = 0;
+    for (size_t i = 0; i < results.size() && results[result].numel() == 0; ++i)
+      count += results[i].numel() == 0 && slots_[i] < slots_[result];
+    return count;
   };
   // Where the gradient of the call before is read, this one takes its place.
   auto source_of = [&](const Tensor& t) {
@@ -330,8 +386,8 @@ void Recording::sort_outputs(const std::vector<Tensor>& results, const capture::
   };
   results_.clear();
   gradients_.clear();
-  for (const Tensor& t : results) {
-    results_.push_back(output_at(t));
+  for (size_t i = 0; i < results.size(); ++i) {
+    results_.push_back(output_at(results[i], empty_before(i)));
     BRASA_CHECK(results_.back() >= 0, "export: a result of the function is none of its graph");
   }
   for (const capture::BoundInputs::Bound& in : bound) {
@@ -351,10 +407,14 @@ void Recording::sort_outputs(const std::vector<Tensor>& results, const capture::
 }
 
 Captured Recording::captured() {
-  Captured out{std::move(taken_.graph), std::move(taken_.facts), std::move(sources_), {}, true, {}};
+  Captured out;
+  out.graph = std::move(taken_.graph);
+  out.facts = std::move(taken_.facts);
+  out.sources = std::move(sources_);
   for (const capture::Event& e : state_.start.latest->events)
     for (const ir::Fact& f : e.facts) out.facts.equal(f.left, f.right);
   for (const Tensor& t : inputs_) out.sizes.push_back(t.sizes().vec());
+  for (const Count& c : counts_.all()) out.sizes.push_back(c.stand_in.sizes().vec());
   int fresh = 0, left = 0;
   std::vector<ir::Output> kept;
   std::vector<int> moved;
@@ -381,25 +441,35 @@ Captured Recording::captured() {
   }
   for (size_t i = 0; i < read.size(); ++i)
     if (out.sources[i].input < 0 && !out.sources[i].written && !read[i]) out.sources[i].tensor.reset();
+  size_t results = out.outputs.size() - counts_.all().size();
+  std::vector<int> counted(out.outputs.begin() + static_cast<int64_t>(results), out.outputs.end());
+  out.outputs.resize(results);
+  take_integers(out, counts_.all(), counted, requirements_);
   return out;
 }
 
 }  // namespace
 
-Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples, Surroundings& surroundings) {
+Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples, Surroundings& surroundings,
+                 const std::vector<CountKind>& kinds) {
+  constexpr size_t kCallsForIntegers = 4;
   std::vector<size_t> varying;
   for (size_t i = 0; i < examples[0].size() && examples.size() > 1; ++i)
     if (examples[0][i].sizes() != examples[1][i].sizes()) varying.push_back(i);
-  Recording recording(f, std::move(varying), surroundings);
+  Recording recording(f, std::move(varying), surroundings, kinds);
   bool one_graph = true;
-  for (const std::vector<Tensor>& example : examples) {
+  size_t calls = 0;
+  auto record = [&](const std::vector<Tensor>& example) {
     bool same = recording.call(example);
     // By a number, or a branch, that depends on sizes.
-    if (&example != &examples[0] && &example != &examples[1]) one_graph = one_graph && same;
-  }
+    if (++calls > 2) one_graph = one_graph && same;
+  };
+  for (const std::vector<Tensor>& example : examples) record(example);
+  // As with sizes that vary, what follows from integers is seen in calls where these differ.
+  while (recording.reads_integers() && calls < kCallsForIntegers) record(examples.back());
   // What a first call makes (an optimizer's state) is there in the later ones.
   BRASA_CHECK(
-      recording.call(examples.back()) || recording.call(examples.back()),
+      recording.call(examples.back(), true) || recording.call(examples.back(), true),
       "export: the function records something else each time it is called: a number or a branch changes that is "
       "no tensor (a count of steps, a learning rate's schedule)");
   Captured out = recording.captured();

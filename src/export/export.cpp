@@ -147,6 +147,7 @@ ir::Facts facts_of(const std::vector<InputType>& types, const Captured& captured
         facts.equal(shape[d], facts.hint(shape[d]));
         continue;
       }
+      if (static_cast<size_t>(input) >= types.size()) continue;  // an integer that is read
       const InputType::Size& s = types[input].sizes[d];
       if (s.fixed()) {
         facts.equal(shape[d], s.least);
@@ -158,6 +159,17 @@ ir::Facts facts_of(const std::vector<InputType>& types, const Captured& captured
     }
   }
   return facts;
+}
+
+// Those that are known when a stage begins.
+ir::Facts known_facts(const ir::Facts& all, const Captured& captured, size_t stage) {
+  std::vector<int64_t> hints;
+  for (uint32_t id = 0; all.has_hint(ir::Expr::size(id)); ++id) hints.push_back(all.hint(ir::Expr::size(id)));
+  ir::Facts out(std::move(hints));
+  for (const ir::Fact& f : all.facts())
+    if (std::max(captured.stages.stage_of(f.left), captured.stages.stage_of(f.right)) <= stage)
+      out.equal(f.left, f.right);
+  return out;
 }
 
 // The inputs' sizes with others where they vary: about `size`, each `apart` from the one before it, within their ranges. For a recording
@@ -235,6 +247,20 @@ std::vector<bool> lasting_inputs(const Captured& c, const std::vector<StateTenso
   return out;
 }
 
+// Which integers recordings take beside the ones that they take first: all of a kind, or one.
+std::vector<std::vector<CountKind>> kinds_of(size_t integers) {
+  constexpr size_t kMany = 8;
+  std::vector<std::vector<CountKind>> out;
+  for (CountKind kind : {CountKind::None, CountKind::One, CountKind::All}) {
+    if (integers > 0) out.push_back({kind});
+    for (size_t k = 0; k < integers && integers > 1 && integers <= kMany; ++k) {
+      out.emplace_back(integers + 1, CountKind::Some);
+      out.back()[k] = kind;
+    }
+  }
+  return out;
+}
+
 // `program` gives names to what it changes.
 ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, const ExportOptions& options,
                          const nn::Module* program) {
@@ -256,10 +282,19 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
     to.libraries = options.libraries;
     to.lasting = lasting_inputs(c, state);
     ir::Facts facts = facts_of(parts->inputs, c);
-    compiler::Portable code = compiled(*c.graph, facts, to);
-    return Variant{level.level, &c, facts.facts(), target, to.lasting, std::move(code)};
+    Variant out{level.level, &c, {}, target, to.lasting, {}};
+    for (size_t stage = 0; stage < c.stages.list.size(); ++stage) {
+      bool is_last = stage + 1 == c.stages.list.size();
+      ir::Facts known = is_last ? facts : known_facts(facts, c, stage);
+      out.code.push_back(compiled(*c.stages.list[stage].graph, known, to));
+      for (const ir::Fact& f : known.facts()) facts.equal(f.left, f.right);
+    }
+    out.facts = facts.facts();
+    out.facts.insert(out.facts.end(), c.excluded.begin(), c.excluded.end());
+    return out;
   };
-  auto recorded = [&](const std::vector<Tensor>& example, int64_t apart, int64_t order) {
+  auto recorded = [&](const std::vector<Tensor>& example, int64_t apart, int64_t order,
+                      const std::vector<CountKind>& kinds) {
     std::vector<std::vector<Tensor>> examples;
     if (!options.dynamic.empty())
       // The first sizes are such that hardly any function has them as numbers, too. None is an affine function of another one: an integer
@@ -267,51 +302,86 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
       for (auto [size, step] : {std::pair<int64_t, int64_t>(29, 3), {11, order}, {3, 1}})
         examples.push_back(resized(example, parts->inputs, size, step * apart, true));
     examples.push_back(example);
-    return capture(f, examples, surroundings);
+    return exporting::capture(f, examples, surroundings, kinds);
   };
-  auto add = [&](const std::vector<Tensor>& example, int64_t apart) {
+  auto record = [&](const std::vector<Tensor>& example, int64_t apart, const std::vector<CountKind>& kinds) {
     // Which of two sizes is the greater one differs, so that the lesser one is neither of them; unless the function needs their order.
     try {
-      captured.push_back(recorded(example, apart, -1));
+      return recorded(example, apart, -1, kinds);
     } catch (const Error&) {
       if (options.dynamic.size() < 2 || apart == 0) throw;
-      captured.push_back(recorded(example, apart, 1));
+      return recorded(example, apart, 1, kinds);
     }
+  };
+  auto add = [&](Captured c) {
+    captured.push_back(std::move(c));
     std::vector<StateTensor> state = state_of(captured, surroundings, options, program);
     for (const std::string& target : options.targets) variants.push_back(compile(captured.back(), target, state));
   };
-  // Whether a variant takes these sizes.
-  auto covered = [&](const std::vector<Tensor>& example) {
+  // Whether a variant takes these sizes, as far as integers that the function reads are known.
+  auto covered = [&](const std::vector<Tensor>& example, const std::vector<Tensor>& integers) {
+    std::vector<Tensor> all = example;
+    all.insert(all.end(), integers.begin(), integers.end());
     for (const Variant& v : variants) {
-      if (!v.captured->takes(example)) continue;
-      std::vector<int64_t> symbols = v.captured->symbols(example);
-      if (program::Conditions(v.facts).hold(symbols.data())) return true;
+      if (!v.captured->takes(all)) continue;
+      std::vector<int64_t> symbols = v.captured->symbols(all);
+      std::vector<ir::Fact> facts = v.captured->known_with(v.facts, integers.size());
+      if (program::Conditions(std::move(facts)).hold(symbols.data())) return true;
     }
     return false;
   };
+  // Code for any integers is not for those that the function itself makes a difference for.
+  auto exclude = [&](const Captured& special) {
+    if (special.is_case_of(captured.front())) return;
+    for (Captured& c : captured) {
+      auto before = static_cast<int64_t>(c.excluded.size());
+      for (size_t k = 0; k < std::min(special.counts.size(), c.counts.size()); ++k)
+        if (std::optional<ir::Expr> e = c.symbol_of(k); e && !special.symbol_of(k))
+          c.excluded.push_back({*e, ir::Expr(special.integers()[k].size(0)), false});
+      for (Variant& v : variants)
+        if (v.captured == &c) v.facts.insert(v.facts.end(), c.excluded.begin() + before, c.excluded.end());
+    }
+  };
+  auto add_new = [&](const std::vector<Tensor>& example, int64_t apart, const std::vector<CountKind>& kinds) {
+    Captured c = record(example, apart, kinds);
+    if (kinds.size() > 1 || c.counts.size() == 1) exclude(c);
+    if (!covered(example, c.integers())) add(std::move(c));
+  };
 
   // Sizes that are equal in all examples are taken for one; those that have to be equal cannot differ in one.
+  const std::vector<CountKind> some = {CountKind::Some};
   try {
-    add(inputs, 1);
+    add(record(inputs, 1, some));
   } catch (const Error&) {
     if (options.dynamic.size() < 2) throw;
-    add(inputs, 0);
+    add(record(inputs, 0, some));
   }
+  const size_t integers = captured.front().counts.size();
+  // Integers that the function reads lead to other code as sizes do: none, one, and as many as there are. A function may not take them.
+  auto add_integers = [&](const std::vector<Tensor>& example) {
+    for (const std::vector<CountKind>& kinds : kinds_of(integers)) try {
+        add_new(example, 1, kinds);
+      } catch (const Error&) {
+      }
+  };
+  if (integers > 0 && !options.targets.empty()) add_integers(inputs);
   // Code for the example's sizes may take for granted what others lack: that a size is not 1, that it divides by 4, or is another one's.
   for (int64_t size : {0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 31, 64}) {
     if (options.dynamic.empty() || options.targets.empty()) break;
     for (int64_t apart : {0, 1}) {
       std::vector<Tensor> example = resized(inputs, parts->inputs, size, apart);
       bool empty = std::any_of(example.begin(), example.end(), [](const Tensor& t) { return t.numel() == 0; });
-      if (empty || covered(example)) continue;
+      if (empty || (integers == 0 && covered(example, {}))) continue;
       try {
-        add(example, apart);
+        add_new(example, apart, some);
       } catch (const Error&) {
         if (apart == 0) throw;  // else these sizes do not go together
       }
+      if (integers > 0 && size < 3) add_integers(example);
     }
   }
-  if (options.strict && !options.targets.empty()) check_all_sizes(inputs, parts->inputs, covered);
+  if (options.strict && !options.targets.empty())
+    check_all_sizes(inputs, parts->inputs, [&](const std::vector<Tensor>& example) { return covered(example, {}); });
   parts->named = named_tensors(options, program);
   if (options.targets.empty()) return ExportedProgram(std::move(parts));
   // The best processor first.

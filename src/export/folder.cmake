@@ -32,7 +32,7 @@ foreach(processors x86-64 aarch64 cuda)
       OUTPUT ${object}
       COMMAND ${compiler} -std=gnu11 -O2 -fno-tree-vectorize -fno-math-errno -g0 -fPIC -ffunction-sections -Wall -Wextra -Werror ${device} ${calls} -I${CMAKE_SOURCE_DIR}/src -c ${alone}/${source}.c
               -o ${object}
-      DEPENDS ${alone}/${source}.c ${alone}/runtime.h ${alone}/steps.h ${alone}/host.h ${alone}/cuda.h ${alone}/call.h ${alone}/libraries.h ${alone}/cublaslt.h ${alone}/cudnn.h ${alone}/sort.h ${alone}/fourier.h ${alone}/matrix.h ${alone}/spectral.h ${alone}/weights.h ${alone}/program.h ${alone}/safetensors.h ${alone}/npy.h
+      DEPENDS ${alone}/${source}.c ${alone}/runtime.h ${alone}/sizes.h ${alone}/run.h ${alone}/steps.h ${alone}/host.h ${alone}/cuda.h ${alone}/call.h ${alone}/libraries.h ${alone}/cublaslt.h ${alone}/cudnn.h ${alone}/sort.h ${alone}/fourier.h ${alone}/matrix.h ${alone}/spectral.h ${alone}/weights.h ${alone}/program.h ${alone}/safetensors.h ${alone}/npy.h
       COMMENT "Compiling ${part}.c for exported programs on ${processors}"
       VERBATIM)
   endforeach()

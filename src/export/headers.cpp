@@ -132,13 +132,13 @@ RELEASE    NAME_close(&context_);
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Fills sizes and bytes of the outputs.
+  // Fills sizes and bytes of the outputs; where a size depends on values, the greatest that it may be.
   std::array<Tensor, UPPER_OUTPUTS> sizes(const std::array<Tensor, UPPER_INPUTS>& inputs) {
     std::array<Tensor, UPPER_OUTPUTS> outputs{};
     check(NAME_sizes(&context_, inputs.data(), outputs.data()));
     return outputs;
   }
-  // std::runtime_error with the message. Work memory grows here, where sizes do.
+  // Fills the sizes that the outputs have. std::runtime_error with the message. Work memory grows here, where sizes do.
   void run(const std::array<Tensor, UPPER_INPUTS>& inputs, std::array<Tensor, UPPER_OUTPUTS>& outputs) {
     std::size_t bytes = 0;
     check(NAME_memory(&context_, inputs.data(), &bytes));

@@ -8,6 +8,7 @@
 #include "export/alone/tables.h"
 #include "export/files.h"
 #include "support/error.h"
+#include "support/hash.h"
 
 namespace brasa::exporting {
 
@@ -40,8 +41,13 @@ int64_t Store::text_at(std::string_view s) {
   return it->second;
 }
 
+// Variants have kernels in common.
 int64_t Store::place_for(std::string_view bytes) {
+  uint64_t hash = hash_bytes(bytes.data(), bytes.size());
+  for (auto [at, end] = places_.equal_range(hash); at != end; ++at)
+    if (code.compare(at->second, bytes.size(), bytes) == 0) return static_cast<int64_t>(at->second);
   code.resize((code.size() + kAlign - 1) / kAlign * kAlign);
+  places_.emplace(hash, code.size());
   code += bytes;
   return static_cast<int64_t>(code.size() - bytes.size());
 }
@@ -90,17 +96,40 @@ void StepWriter::size(Words& to, const SizeProgram& p, int64_t first_symbol) {
   values_ = std::max(values_, static_cast<int64_t>(p.code().size()));
 }
 
+StepWriter::Known StepWriter::known(const SizeProgram& p, int64_t first_symbol) const {
+  Words words;
+  put_size(words, p);
+  bool always = true;
+  std::vector<SizeRange> symbols, values(p.code().size());
+  for (size_t s = static_cast<size_t>(first_symbol); s < known_.size(); ++s) symbols.push_back(known_[s].range);
+  for (const SizeProgram::Instruction& i : p.code())
+    if (i.op == SizeProgram::Symbol) always = always && known_[static_cast<size_t>(i.b + first_symbol)].always;
+  const int64_t* at = words.data();
+  return {range_at(&at, symbols.data(), values.data()), always};
+}
+
 int64_t StepWriter::define(int64_t behind, const SizeProgram& p, int64_t first_symbol) {
   ++defined_;
   sizes.insert(sizes.end(), {symbols_, behind});
   size(sizes, p, first_symbol);
+  known_.push_back(known(p, first_symbol));
   return symbols_++;
+}
+
+void StepWriter::need(int64_t& most, Known bytes) {
+  constexpr int64_t kNobodyHas = int64_t{1} << 60;
+  unbounded_ = unbounded_ || bytes.range.high >= kNobodyHas;
+  fixed_ = fixed_ && bytes.always;
+  most = std::max(most, bytes.range.high);
 }
 
 int64_t StepWriter::memory_behind(int64_t symbol, const SizeProgram& bytes, int64_t first_symbol) {
   int64_t end = define(symbol, bytes, first_symbol);
-  fixed_ = fixed_ && bytes.code().empty();
-  if (fixed_) arena_ = std::max(arena_, ends_[end] = ends_[symbol] + aligned(bytes.constant()));
+  Known &begin = known_[static_cast<size_t>(symbol)], &last = known_[static_cast<size_t>(end)];
+  int64_t size = std::max<int64_t>(std::min(last.range.high, INT64_MAX - 63), 0),
+          at = sum_of(begin.range.high, aligned(size));
+  last = {size_range(at, at), last.always && begin.always};
+  need(arena_, last);
   return end;
 }
 
@@ -115,19 +144,34 @@ int64_t StepWriter::arena_buffer(int64_t behind, const SizeProgram& offset, int6
   return buffer_count_++;
 }
 
-void StepWriter::write(const Portable& p, size_t variant, const Outside& outside) {
-  int64_t end = symbols_, start = define(-1, SizeProgram(), 0);
+void StepWriter::begin_stage() {
+  sizes.clear();
+  buffers.clear();
+  steps.clear();
+  defined_ = 0;
+  first_buffer_ = buffer_count_;
+  if (behind_ < 0) behind_ = define(-1, SizeProgram(), 0);
+}
+
+int64_t StepWriter::outside(int64_t from, int64_t where) {
+  buffers.insert(buffers.end(), {from, 0, where});
+  return buffer_count_++;
+}
+
+int64_t StepWriter::keep(const SizeProgram& bytes) {
+  int64_t buffer = arena_buffer(behind_, SizeProgram(), 0);
+  behind_ = memory_behind(behind_, bytes, 0);
+  return buffer;
+}
+
+void StepWriter::write(const Portable& p, size_t number, const Flat& outside) {
   size_t once = begin(kOnce);
-  put({0, 0, static_cast<int64_t>(variant)});
+  put({0, 0, static_cast<int64_t>(number)});
   end_head(once);
-  steps[once] = all(p, 0, end, start, [&](const Place& place) {
-    auto [from, where] = outside(place);
-    buffers.insert(buffers.end(), {from, 0, where});
-    return buffer_count_++;
-  });
+  steps[once] = all(p, 0, own_symbols_, behind_, outside);
   if (!p.parts.prepared) steps.erase(steps.begin(), steps.begin() + kOnceWords);
   sizes.insert(sizes.begin(), defined_);
-  buffers.insert(buffers.begin(), buffer_count_);
+  buffers.insert(buffers.begin(), buffer_count_ - first_buffer_);
   steps.insert(steps.begin(), static_cast<int64_t>(steps.size()));
 }
 
@@ -175,8 +219,9 @@ void StepWriter::kernel(const Scope& in, const Step& s, const Words& places) {
   slots_ = std::max(slots_, static_cast<int64_t>(s.buffers.size() + s.sizes.size()));
   size(steps, s.count, in.symbols);
   size(steps, s.scratch, in.symbols);
-  fixed_ = fixed_ && s.scratch.code().empty();
-  scratch_ = std::max(scratch_, aligned(s.scratch.constant()));
+  Known scratch = known(s.scratch, in.symbols);
+  scratch.range.high = aligned(std::min(scratch.range.high, INT64_MAX - 63));
+  need(scratch_, scratch);
   put({std::max<int64_t>(store_.gpu() ? s.threads : s.grain, 1)});
 }
 

@@ -10,6 +10,7 @@
 #include "compiler/libraries/alone.h"
 #include "compiler/libraries/body.h"
 #include "compiler/pipeline.h"
+#include "export/alone/sizes.h"
 
 namespace brasa::exporting {
 
@@ -37,30 +38,52 @@ class Store {
   bool gpu_;
   std::map<std::string, int64_t, std::less<>> texts_;
   std::map<int64_t, int64_t> tables_;
+  std::multimap<uint64_t, size_t> places_;  // of code, by hash
 };
 
 /// Adds a size whose symbols are counted from `first_symbol`.
 void put_size(Words& to, const compiler::SizeProgram& p, int64_t first_symbol = 0);
 
-/// The steps of a variant as words (alone/runtime.h says which), those of its loops and branches inside of them. The symbols and the memory of their
-/// bodies lie behind those of what they stand in.
+/// The steps of a variant's stages as words (alone/runtime.h says which), those of its loops and branches inside of them. The symbols and the memory of
+/// their bodies lie behind those of what they stand in, and those of a stage behind what the stages before it keep.
 class StepWriter {
  public:
-  /// {from, where} of an input or output of the variant, or of what it prepares.
-  using Outside = std::function<std::pair<int64_t, int64_t>(const compiler::Place&)>;
+  /// The buffer of an input or output of the stage, or of what it prepares.
+  using Flat = std::function<int64_t(const compiler::Place&)>;
   StepWriter(Store& store, size_t symbols, int level)
-      : store_(store), level_(level), symbols_(static_cast<int64_t>(symbols)) {}
+      : store_(store),
+        level_(level),
+        own_symbols_(static_cast<int64_t>(symbols)),
+        symbols_(own_symbols_),
+        known_(symbols, Known{size_range(0, INT64_MAX), false}) {}
 
-  /// `variant`: which it is of the program's.
-  void write(const compiler::Portable& p, size_t variant, const Outside& outside);
+  /// What is known of a symbol before a run. `always`: whatever the inputs' sizes are.
+  struct Known {
+    SizeRange range;
+    bool always;
+  };
+  void know(size_t symbol, Known known) { known_[symbol] = known; }
+  /// Of a size that is made of symbols which are known.
+  Known known(const compiler::SizeProgram& p, int64_t first_symbol = 0) const;
 
-  Words sizes, buffers, steps;  // each with its count, or its words, in front
+  /// From here on `sizes`, `buffers` and `steps` are those of another stage.
+  void begin_stage();
+  /// The buffer of what lies outside of the arena.
+  int64_t outside(int64_t from, int64_t where);
+  /// The buffer of so many bytes, which later stages leave as they are.
+  int64_t keep(const compiler::SizeProgram& bytes);
+  /// `once`: the number of what it prepares, among all of the program's.
+  void write(const compiler::Portable& p, size_t once, const Flat& outside);
+
+  Words sizes, buffers, steps;  // of the stage, each with its count, or its words, in front
   int64_t symbols() const { return symbols_; }
   int64_t buffer_count() const { return buffer_count_; }
   int64_t values() const { return values_; }
   int64_t slots() const { return slots_; }
-  /// Of the arena and of one thread's scratch, where no size varies; else -1.
+  /// The most of the arena and of one thread's scratch, where that does not vary with the inputs' sizes; else -1.
   int64_t memory() const { return fixed_ ? arena_ + scratch_ : -1; }
+  /// Whether there is no bound to what stages and their steps need.
+  bool unbounded() const { return unbounded_; }
 
  private:
   // Steps and what they stand in.
@@ -69,8 +92,6 @@ class StepWriter {
     int64_t symbols, end;       // where its own begin and end
     std::vector<int64_t> flat;  // its buffers among all
   };
-  using Flat = std::function<int64_t(const compiler::Place&)>;
-
   /// Gives the words of those that prepare, which are the first.
   int64_t all(const compiler::Portable& p, int64_t first_symbol, int64_t end_symbol, int64_t arena,
               const Flat& outside);
@@ -94,14 +115,17 @@ class StepWriter {
   /// Memory behind a symbol's; gives the symbol of its end.
   int64_t memory_behind(int64_t symbol, const compiler::SizeProgram& bytes, int64_t first_symbol);
   int64_t define(int64_t behind, const compiler::SizeProgram& p, int64_t first_symbol);
+  void need(int64_t& most, Known bytes);
   int64_t moving_buffer();
   int64_t arena_buffer(int64_t behind, const compiler::SizeProgram& offset, int64_t first_symbol);
 
   Store& store_;
   int level_;
-  int64_t symbols_, buffer_count_ = 0, values_ = 0, slots_ = 0, defined_ = 0;
-  std::map<int64_t, int64_t> ends_;  // of constant memory, by symbol
-  bool fixed_ = true;
+  int64_t own_symbols_, symbols_, buffer_count_ = 0, values_ = 0, slots_ = 0;
+  int64_t defined_ = 0, first_buffer_ = 0;  // of the stage
+  int64_t behind_ = -1;                     // what is kept
+  std::vector<Known> known_;                // by symbol
+  bool fixed_ = true, unbounded_ = false;
   int64_t arena_ = 0, scratch_ = 0;
 };
 

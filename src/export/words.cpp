@@ -7,6 +7,8 @@
 #include "export/alone/runtime.h"
 #include "export/alone/weights.h"
 #include "export/steps.h"
+#include "ir/copy.h"
+#include "ir/text.h"
 #include "support/error.h"
 #include "support/hash.h"
 
@@ -18,7 +20,8 @@ using compiler::SizeProgram;
 namespace {
 
 constexpr int64_t kAlign = 64;
-constexpr int64_t kMostWords = 512;  // of symbols and instructions, on the runtime's stack
+constexpr int64_t kUnbounded = int64_t{1} << 60;  // elements
+constexpr int64_t kMostWords = 512;  // of symbols, instructions and integers that are read, on the runtime's stack
 
 std::string_view stored_name(DType t) {
   switch (t) {
@@ -105,12 +108,16 @@ class Writer {
  public:
   Writer(const std::vector<InputType>& inputs, const std::vector<OutputType>& outputs,
          const std::vector<StateTensor>& state, const std::vector<Variant>& variants, bool gpu)
-      : outputs_(outputs), memory_(state, variants), store_(gpu) {
+      : inputs_(inputs), outputs_(outputs), memory_(state, variants), store_(gpu) {
     words_.resize(kFirstVariant + variants.size());
     words_[kVersion] = kPlanVersion;
     words_[kInputs] = static_cast<int64_t>(inputs.size());
     words_[kOutputs] = static_cast<int64_t>(outputs.size());
     words_[kVariants] = static_cast<int64_t>(variants.size());
+    for (const Variant& v : variants) {
+      stages_ += static_cast<int64_t>(v.code.size());
+      own_symbols_ = std::max(own_symbols_, symbols_of(*v.captured));
+    }
     words_[kInputAt] = at();
     for (const InputType& t : inputs) input(t);
     words_[kOutputAt] = at();
@@ -124,7 +131,7 @@ class Writer {
     for (const StateTensor& s : state) state_tensor(s);
     for (size_t v = 0; v < variants.size(); ++v) {
       words_[kFirstVariant + v] = at();
-      variant(variants[v], v);
+      variant(variants[v]);
     }
     table(kModules, kModuleAt, store_.modules, 3);
     table(kKernels, kKernelAt, store_.kernels, 2);
@@ -134,8 +141,9 @@ class Writer {
     words_[kWeightId] = memory_.id;
     words_[kStateBytes] = memory_.state_bytes;
     words_[kPreparedBytes] = prepared_bytes_;
-    BRASA_CHECK(words_[kSymbols] + words_[kValues] <= kMostWords, "export: the program's sizes are expressions of ",
-                words_[kValues], " operations, of which ", kMostWords - words_[kSymbols], " have room");
+    int64_t room = kMostWords - words_[kSymbols] - words_[kCounts];
+    BRASA_CHECK(words_[kValues] <= room, "export: the program's sizes are expressions of ", words_[kValues],
+                " operations, of which ", room, " have room");
   }
 
   Sections sections() {
@@ -150,7 +158,8 @@ class Writer {
     s.gpu = store_.gpu();
     s.calls = store_.calls;
     if (fixed_) {
-      int64_t words = s.gpu ? 0 : words_[kBuffers] + words_[kSymbols] + words_[kValues] + words_[kSlots];
+      int64_t words =
+          s.gpu ? 0 : words_[kBuffers] + words_[kSymbols] + words_[kValues] + words_[kCounts] + words_[kSlots];
       s.memory_bytes = (8 * words + 63) / 64 * 64 + memory_bytes_ + 64;  // as alone_memory counts
     }
     return s;
@@ -184,84 +193,257 @@ class Writer {
     for (int64_t n : s.tensor.sizes().vec()) put({n});
   }
 
-  void variant(const Variant& v, size_t number) {
-    const ir::Graph& graph = *v.captured->graph;
-    put({v.level});
-    size_t symbols = put_symbols(*v.captured);
-    put({static_cast<int64_t>(v.facts.size())});
-    for (const ir::Fact& f : v.facts) {
-      put({f.equal});
-      size(SizeProgram(f.left));
-      size(SizeProgram(f.right));
+  void variant(const Variant& v) {
+    const Captured& c = *v.captured;
+    put({v.level, static_cast<int64_t>(c.stages.list.size())});
+    StepWriter steps(store_, own_symbols_, v.level);
+    know_sizes(c, steps);
+    std::vector<int64_t> kept;  // buffers of values that stages keep
+    for (size_t s = 0; s < c.stages.list.size(); ++s) {
+      size_t head = words_.size();
+      put({0, 0});
+      counts(c, s, kept);
+      put_symbols(c, s);
+      put_requirements(c, s);
+      put_facts(v, s);
+      stage(v, s, steps, kept);
+      words_[head + 1] = at() - static_cast<int64_t>(head + steps.steps.size());
+      words_[head] = at() - static_cast<int64_t>(head) - 1;
     }
-    std::vector<const ir::Type*> fresh;
-    for (const ir::Output& o : graph.outputs())
-      if (o.check.empty() && o.into < 0) fresh.push_back(&ir::type_of(o.value));
-    std::vector<int64_t> result(fresh.size());
-    for (size_t r = 0; r < outputs_.size(); ++r) result[v.captured->outputs[r]] = static_cast<int64_t>(r);
-    StepWriter steps(store_, symbols, v.level);
-    // Behind a byte for each variant; its sizes are those of weights, which are known.
-    if (v.code.parts.prepared && !prepared_bytes_) prepared_bytes_ = aligned(words_[kVariants]);
-    int64_t prepared = prepared_bytes_;
-    steps.write(v.code, number, [&](const Place& p) -> std::pair<int64_t, int64_t> {
-      switch (p.kind) {
-        case Place::Output: return {kFromOutput, result[p.index]};
-        case Place::Prepared: return {kFromPrepared, prepared + v.captured->facts.hint(p.offset)};
-        default: return memory_.place(v.captured->sources[p.index]);
-      }
-    });
-    if (v.code.parts.prepared) prepared_bytes_ += aligned(v.captured->facts.hint(v.code.parts.prepared_bytes));
-    put(steps.sizes);
-    for (size_t r = 0; r < outputs_.size(); ++r)
-      for (ir::Expr e : fresh[v.captured->outputs[r]]->shape) size(SizeProgram(e));
-    put(steps.buffers);
-    put(steps.steps);
     most(kSymbols, static_cast<size_t>(steps.symbols()));
     most(kValues, static_cast<size_t>(steps.values()));
     most(kSlots, static_cast<size_t>(steps.slots()));
     most(kBuffers, static_cast<size_t>(steps.buffer_count()));
+    most(kCounts, c.counts.size());
     fixed_ = fixed_ && steps.memory() >= 0;
     memory_bytes_ = std::max(memory_bytes_, steps.memory());
+    bool unbounded = steps.unbounded();
+    for (size_t r = 0; r < outputs_.size(); ++r)
+      for (const ir::Expr& e : fresh_types(c)[c.outputs[r]]->shape)
+        unbounded = unbounded || steps.known(SizeProgram(e)).range.high >= kUnbounded;
+    if (unbounded) refuse_unbounded(c);
+  }
+
+  [[noreturn]] static void refuse_unbounded(const Captured& c) {
+    std::string readers;
+    for (const Captured::Read& r : c.counts)
+      if (r.greatest.is(INT64_MAX)) readers += str(readers.empty() ? "" : ", ", r.reader);
+    fail(str("export: ", readers,
+             " depends on values, and nothing says how great it may be; memory of programs that run ",
+             "alone is known before a run: give a bound (torch._check(n <= 1000) in Python, clamp in C++)"));
+  }
+
+  // Whether it is the same in all runs: a constant has it, or an input whose size does not vary.
+  bool always_known(const Captured& c, uint32_t symbol) const {
+    auto is = [&](const ir::Expr& e) { return e->kind == ir::ExprKind::Size && e->id == symbol; };
+    for (size_t i = 0; i < c.sources.size(); ++i) {
+      const ir::Input& in = c.graph->inputs()[i];
+      const ir::Shape& shape = ir::type_of(in.value).shape;
+      auto input = static_cast<size_t>(c.sources[i].input);
+      bool constant = c.sources[i].input < 0;
+      if (constant && std::any_of(in.strides.begin(), in.strides.end(), is)) return true;
+      for (size_t d = 0; d < shape.size() && (constant || input < inputs_.size()); ++d)
+        if (is(shape[d]) && (constant || inputs_[input].sizes[d].fixed())) return true;
+    }
+    return false;
+  }
+
+  // What runs may find: sizes of this recording, and integers within their ranges.
+  void know_sizes(const Captured& c, StepWriter& steps) const {
+    auto inputs = static_cast<int>(c.sizes.size() - c.counts.size());
+    auto each_symbol = [&](size_t source, auto&& f) {
+      for (const ir::Expr& e : ir::type_of(c.graph->inputs()[source].value).shape)
+        if (e->kind == ir::ExprKind::Size) f(e);
+    };
+    for (uint32_t id = 0; id < symbols_of(c); ++id) {
+      int64_t size = c.facts.hint(ir::Expr::size(id));
+      steps.know(id, {size_range(size, size), always_known(c, id)});
+    }
+    // In the order in which they are read: the range of one may be made of another.
+    for (const Stage& stage : c.stages.list)
+      for (size_t k : stage.reads) {
+        StepWriter::Known least = steps.known(SizeProgram(c.counts[k].least)),
+                          greatest = steps.known(SizeProgram(c.counts[k].greatest));
+        StepWriter::Known known{size_range(least.range.low, greatest.range.high), least.always && greatest.always};
+        for (size_t i = 0; i < c.sources.size(); ++i)
+          if (c.sources[i].input == inputs + static_cast<int>(k))
+            each_symbol(i, [&](const ir::Expr& e) {
+              if (c.stages.known_in.at(e->id) > 0) steps.know(e->id, known);
+            });
+      }
+  }
+
+  // Those that are read when the stage begins.
+  void counts(const Captured& c, size_t stage, const std::vector<int64_t>& kept) {
+    const Stages& stages = c.stages;
+    const std::vector<size_t>& reads = stages.list[stage].reads;
+    put({static_cast<int64_t>(reads.size())});
+    for (size_t k : reads) {
+      put({static_cast<int64_t>(k), kept.at(stages.kept_count.at(k)), text(c.counts[k].reader)});
+      size(SizeProgram(c.counts[k].least));
+      size(SizeProgram(c.counts[k].greatest));
+    }
+  }
+
+  void put_facts(const Variant& v, size_t stage) {
+    const Stages& stages = v.captured->stages;
+    auto when = [&](const ir::Fact& f) { return std::max(stages.stage_of(f.left), stages.stage_of(f.right)); };
+    put({std::count_if(v.facts.begin(), v.facts.end(), [&](const ir::Fact& f) { return when(f) == stage; })});
+    for (const ir::Fact& f : v.facts) {
+      if (when(f) != stage) continue;
+      put({f.equal});
+      size(SizeProgram(f.left));
+      size(SizeProgram(f.right));
+    }
+  }
+
+  void put_requirements(const Captured& c, size_t stage) {
+    auto is_here = [&](const auto& r) { return c.stages.stage_of(r.first) == stage; };
+    put({std::count_if(c.requirements.begin(), c.requirements.end(), is_here)});
+    for (const auto& r : c.requirements) {
+      if (!is_here(r)) continue;
+      put({text(r.second)});
+      size(SizeProgram(r.first));
+    }
+  }
+
+  void stage(const Variant& v, size_t number, StepWriter& steps, std::vector<int64_t>& kept) {
+    const Captured& c = *v.captured;
+    const Stage& stage = c.stages.list[number];
+    const compiler::Portable& code = v.code[number];
+    bool is_last = number + 1 == c.stages.list.size();
+    std::vector<const ir::Type*> fresh = fresh_types(c);
+    std::vector<int64_t> result(fresh.size());
+    for (size_t r = 0; r < outputs_.size(); ++r) result[c.outputs[r]] = static_cast<int64_t>(r);
+    steps.begin_stage();
+    for (size_t k : stage.keeps) {
+      const ir::Type& t = c.stages.kept[k];
+      kept.push_back(steps.keep(SizeProgram(t.numel() * ir::Expr(size_of(t.dtype)))));
+    }
+    Prepared prepared = prepared_by(v, number);
+    steps.write(code, prepared.once, [&](const Place& p) {
+      auto at = static_cast<size_t>(p.index);
+      if (p.kind == Place::Output && !is_last) return kept.at(stage.keeps.at(at));
+      if (p.kind == Place::Output) return steps.outside(kFromOutput, result[at]);
+      if (p.kind == Place::Prepared) return steps.outside(kFromPrepared, prepared.at + c.facts.hint(p.offset));
+      if (at >= c.sources.size()) return kept.at(stage.takes.at(at - c.sources.size()));
+      auto [from, where] = memory_.place(c.sources[at]);
+      return steps.outside(from, where);
+    });
+    put(steps.sizes);
+    for (size_t r = 0; r < outputs_.size() && is_last; ++r)
+      for (const ir::Expr& e : fresh[c.outputs[r]]->shape) size(SizeProgram(e));
+    put(steps.buffers);
+    put(steps.steps);
+  }
+
+  // What stages prepare: which it is of all, and where it lies. Those that do the same share it.
+  struct Prepared {
+    size_t once;
+    int64_t at;
+  };
+  // Behind a byte for each stage of each variant. Its sizes are those of weights, which are known.
+  Prepared prepared_by(const Variant& v, size_t number) {
+    const Captured& c = *v.captured;
+    const compiler::CompiledGraph::Parts& parts = v.code[number].parts;
+    if (!parts.prepared) return {0, 0};
+    std::string key = str(v.level, "\n");
+    const ir::Graph& whole = *c.stages.list[number].graph;
+    ir::Graph graph(whole.level());
+    ir::ValueMap map;
+    for (const ir::Node* n : ir::live_nodes(whole)) {
+      if (n->op != ir::input_op()) continue;
+      ir::Value value{const_cast<ir::Node*>(n), 0};
+      auto input = static_cast<size_t>(whole.input_index(value));
+      const ir::Input& in = whole.inputs()[input];
+      map.set(value, graph.add_input(ir::type_of(value), "", in.strides, in.by_value));
+      if (input >= c.sources.size() || c.sources[input].unknown) continue;
+      auto [from, where] = memory_.place(c.sources[input]);
+      key += str(from, " ", where, "\n");
+    }
+    ir::copy_live_nodes(graph, whole, map);
+    for (const ir::Output& o : whole.outputs()) graph.outputs().push_back({map(o.value), o.into, o.check});
+    key += ir::print(graph);
+    for (const ir::Fact& f : v.facts)
+      if (std::max(c.stages.stage_of(f.left), c.stages.stage_of(f.right)) <= number) key += str(f, "\n");
+    auto [at, fresh] = prepared_.try_emplace(key, Prepared{prepared_.size(), 0});
+    if (!fresh) return at->second;
+    if (!prepared_bytes_) prepared_bytes_ = aligned(stages_);
+    at->second.at = prepared_bytes_;
+    prepared_bytes_ += aligned(c.facts.hint(parts.prepared_bytes));
+    return at->second;
+  }
+
+  // Of the outputs in memory of their own.
+  static std::vector<const ir::Type*> fresh_types(const Captured& c) {
+    std::vector<const ir::Type*> out;
+    for (const ir::Output& o : c.graph->outputs())
+      if (o.check.empty() && o.into < 0) out.push_back(&ir::type_of(o.value));
+    return out;
+  }
+
+  // How many the variant's inputs have.
+  static size_t symbols_of(const Captured& c) {
+    size_t count = 0;
+    for (const ir::Input& in : c.graph->inputs())
+      for (const auto* list : {&ir::type_of(in.value).shape, &in.strides})
+        for (const ir::Expr& e : *list)
+          if (e->kind == ir::ExprKind::Size) count = std::max<size_t>(count, e->id + 1);
+    return count;
+  }
+
+  // The stage that knows the size of an input, of which the integers that are read are the last ones.
+  size_t stage_of(const Captured& c, int64_t input) const {
+    int64_t count = input - words_[kInputs];
+    return count < 0 ? 0 : c.stages.read_in.at(static_cast<size_t>(count));
   }
 
   // From sizes of inputs; those of constants are known.
-  size_t put_symbols(const Captured& c) {
-    uint32_t count = 0;
+  void put_symbols(const Captured& c, size_t stage) {
     std::map<uint32_t, std::vector<int64_t>> read, known;
     for (size_t i = 0; i < c.sources.size(); ++i) {
       const ir::Input& in = c.graph->inputs()[i];
       auto look = [&](const std::vector<ir::Expr>& list, bool sizes) {
         for (size_t d = 0; d < list.size(); ++d) {
           if (list[d]->kind != ir::ExprKind::Size) continue;
-          count = std::max(count, list[d]->id + 1);
-          if (c.sources[i].input >= 0 && sizes)
-            read.try_emplace(list[d]->id,
-                             std::vector<int64_t>{list[d]->id, c.sources[i].input, static_cast<int64_t>(d)});
-          else
+          std::vector<int64_t> words{list[d]->id, c.sources[i].input, static_cast<int64_t>(d)};
+          if (c.sources[i].input < 0 || !sizes) {
             known.try_emplace(list[d]->id, std::vector<int64_t>{list[d]->id, c.facts.hint(list[d])});
+          } else if (auto [at, fresh] = read.try_emplace(list[d]->id, words);
+                     !fresh && stage_of(c, words[1]) < stage_of(c, at->second[1])) {
+            at->second = words;
+          }
         }
       };
       look(ir::type_of(in.value).shape, true);
       look(in.strides, false);
     }
+    std::erase_if(known, [&](const auto& k) { return stage > 0 || read.count(k.first) > 0; });
+    std::erase_if(read, [&](const auto& r) { return stage_of(c, r.second[1]) != stage; });
     std::vector<Captured::Fixed> fixed = c.fixed();
+    std::erase_if(fixed, [&](const Captured::Fixed& f) { return stage_of(c, f.input) != stage; });
     put({static_cast<int64_t>(fixed.size())});
     for (const Captured::Fixed& f : fixed) put({f.input, f.dim, f.size});
     std::vector<Captured::Equal> equal = c.equal();
+    std::erase_if(equal, [&](const Captured::Equal& e) {
+      return std::max(stage_of(c, e.input), stage_of(c, e.other_input)) != stage;
+    });
     put({static_cast<int64_t>(equal.size())});
     for (const Captured::Equal& e : equal) put({e.input, e.dim, e.other_input, e.other_dim});
-    put({static_cast<int64_t>(read.size())});
-    for (auto& [id, words] : read) words_.insert(words_.end(), words.begin(), words.end());
-    std::erase_if(known, [&](const auto& k) { return read.count(k.first) > 0; });
-    put({static_cast<int64_t>(known.size())});
-    for (auto& [id, words] : known) words_.insert(words_.end(), words.begin(), words.end());
-    return count;
+    for (const auto* list : {&read, &known}) {
+      put({static_cast<int64_t>(list->size())});
+      for (const auto& [id, words] : *list) put(words);
+    }
   }
 
+  const std::vector<InputType>& inputs_;
   const std::vector<OutputType>& outputs_;
   Memory memory_;
   Words words_;
   Store store_;
+  int64_t stages_ = 0;      // of all variants
+  size_t own_symbols_ = 0;  // the most that inputs of a variant have: what follows has the same numbers in all
+  std::map<std::string, Prepared> prepared_;
   bool fixed_ = true;
   int64_t memory_bytes_ = 0;  // the most that a variant has behind its words
   int64_t prepared_bytes_ = 0;

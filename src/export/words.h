@@ -35,14 +35,14 @@ struct StateTensor {
   Tensor tensor;
 };
 
-/// A program's plan for one level of processors and the sizes for which its facts hold.
+/// A program's plan for one level of processors and the sizes for which its facts hold, and the integers that it reads.
 struct Variant {
   int level;
   const Captured* captured;
   std::vector<ir::Fact> facts;
   std::string target;
-  std::vector<bool> lasting;  // by input of the graph: what is made of it alone is made once
-  compiler::Portable code;
+  std::vector<bool> lasting;             // by input of the graph: what is made of it alone is made once
+  std::vector<compiler::Portable> code;  // by stage
 };
 
 /// What goes into the object beside the runtime (alone/runtime.c), which says how the plan is read.

@@ -77,6 +77,8 @@ class BodyRecorder final : public capture::Functional {
     uint32_t name_of(ir::Expr e) override { return body_.outer_->name_of(e); }
     std::optional<ir::Expr> named(uint32_t name) const override { return body_.outer_->named(name); }
     Recorder* recorder() override { return body_.outer_->recorder(); }
+    // A branch may not be taken.
+    void require(const ir::Expr&, const std::string&) override {}
 
    private:
     BodyRecorder& body_;

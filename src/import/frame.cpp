@@ -1,5 +1,7 @@
 #include "import/frame.h"
 
+#include <utility>
+
 #include "ops/table.h"
 #include "support/error.h"
 #include "tensor/target.h"
@@ -17,9 +19,31 @@ std::vector<Value> Frame::run(std::vector<Value> inputs) {
   return out;
 }
 
+namespace {
+
+// While a node runs, a recording can say which it is.
+class Caller {
+ public:
+  Caller(KnownSizes* sizes, const Node& node) : sizes_(sizes) {
+    if (sizes_) before_ = std::exchange(sizes_->caller, [&node] { return describe(node); });
+  }
+  ~Caller() {
+    if (sizes_) sizes_->caller = std::move(before_);
+  }
+  Caller(const Caller&) = delete;
+  Caller& operator=(const Caller&) = delete;
+
+ private:
+  KnownSizes* sizes_;
+  std::function<std::string()> before_;
+};
+
+}  // namespace
+
 void Frame::run_nodes(size_t first, size_t end, const std::function<bool(const Node&)>& done) {
   for (next_ = first; next_ < end;) {
     const Node& node = graph_.nodes[next_++];
+    Caller caller(known_sizes_, node);
     try {
       if (!done || !done(node)) node.run(*this, node);
     } catch (const Error& e) {
@@ -95,7 +119,10 @@ void Frame::set_all(const Node& node, std::vector<Value> v) {
 }
 
 Scalar number_of(const Value& v) {
-  if (const auto* n = std::get_if<Number>(&v)) return n->value;
+  if (const auto* n = std::get_if<Number>(&v)) {
+    BRASA_CHECK(!n->of_values, "a number that depends on values is not known before the program runs");
+    return n->value;
+  }
   const auto* t = std::get_if<Tensor>(&v);
   BRASA_CHECK(t && t->defined() && t->numel() == 1, "expected a number");
   return t->item();
@@ -166,7 +193,8 @@ class CallArguments {
       if (real && parameter_->use == ir::NumberUse::Input)
         return CallArg(tensors_.emplace_front(n.element(DType::Float64)));
     }
-    return n.value.isIntegral(false) && n.by ? named_argument(n) : of(n.value);
+    if (n.value.isIntegral(false) && n.by) return named_argument(n);
+    return of(number_of(n));
   }
   // What a number counts for beside the tensors of the call is less than what a tensor of its type would.
   DType dtype_among_tensors(const Scalar& value) const {

@@ -21,6 +21,8 @@ Tensor Number::element(DType dtype) const {
 }
 
 CallArg named_argument(const Number& n) {
+  BRASA_CHECK(!n.of_values || n.size,
+              "a size or a place is a number that depends on values, but is no integer made of them");
   CallArg out(n.value.toLong());
   if (!n.size || !n.by) return out;
   out.size = n.by->name_of(*n.size);

@@ -38,6 +38,11 @@ struct Number {
   };
   std::shared_ptr<Computed> computed;
 
+  /// Of a truth value: it is true where this is not negative.
+  std::optional<ir::Expr> holds;
+  /// It depends on what tensors hold, so that nobody but the recording may read it.
+  bool of_values = false;
+
   /// Whether it differs when the recorded program runs, in a way that is known.
   bool varies() const { return computed || (size && !size->is_constant()); }
   /// A number that varies as such a tensor.

@@ -5,6 +5,7 @@
 
 #include "import/frame.h"
 #include "support/error.h"
+#include "tensor/recorder.h"
 
 // Python's operators on numbers, what is asked about a tensor, and the checks of values and sizes.
 namespace brasa::import {
@@ -86,6 +87,9 @@ struct Rule {
   std::optional<Expr> (*sizes)(Expr, Expr) = nullptr;
   const char* tensors = nullptr;
   bool one = false;  // takes one number, given twice
+  /// Where a comparison of two integers, or what is made of truth values, holds: see Number.
+  Expr (*compares)(const Expr&, const Expr&) = nullptr;
+  Expr (*combines)(const Expr&, const Expr&) = nullptr;
 };
 
 Tensor as_operand(const Number& n, bool real) {
@@ -102,6 +106,9 @@ Number combined(const Rule& rule, const Number& a, const Number& b) {
     return out;
   }
   out.by = a.varies() ? a.by : b.by;
+  out.of_values = a.of_values || b.of_values;
+  if (rule.compares && a.size && b.size) out.holds = rule.compares(*a.size, *b.size);
+  if (rule.combines && a.holds && b.holds) out.holds = rule.combines(*a.holds, *b.holds);
   if (a.size && b.size && rule.sizes) out.size = rule.sizes(*a.size, *b.size);
   if (out.size || !rule.tensors || (whole(out.value) && !out.value.isBoolean())) return out;
   bool real = !a.value.isBoolean() || !b.value.isBoolean();
@@ -220,7 +227,32 @@ void stride_of(Frame& f, const Node& n) {
 }
 void numel_of(Frame& f, const Node& n) { f.set(n, 0, product_of_sizes(f, f.tensor(f.argument(n, 0)), 0)); }
 void offset_of(Frame& f, const Node& n) { f.set(n, 0, Scalar(f.tensor(f.argument(n, 0)).storage_offset())); }
-void item(Frame& f, const Node& n) { f.set(n, 0, Number(f.tensor(f.argument(n, 0)).item())); }
+
+// What a tensor's only element is when the recorded program runs; nothing where no such program is being recorded.
+std::optional<Number> recorded_item(const Frame& f, const Tensor& t) {
+  KnownSizes* sizes = f.known_sizes();
+  Recorder* recorder = sizes ? sizes->recorder() : nullptr;
+  if (!recorder || Recorder::current() != recorder || is_complex(t.scalar_type()) || t.numel() != 1)
+    return std::nullopt;
+  Number out(t.scalar_type() == kBool ? Scalar(true) : Scalar(1.0));
+  if (is_integral(t.scalar_type(), false)) {
+    auto integers = recorder->integers(t, "the number");
+    if (!integers) return std::nullopt;
+    const Recorder::Integer& i = integers->at(0);
+    out = Number(i.example, sizes->named(i.name), sizes);
+    if (!out.varies()) return out;
+  }
+  out.by = sizes;
+  out.of_values = true;
+  out.computed = std::make_shared<Number::Computed>();
+  out.computed->made = t.reshape({}).clone();  // which no later write reaches
+  return out;
+}
+void item(Frame& f, const Node& n) {
+  Tensor t = f.tensor(f.argument(n, 0));
+  std::optional<Number> recorded = recorded_item(f, t);
+  f.set(n, 0, recorded ? *recorded : Number(t.item()));
+}
 void truth(Frame& f, const Node& n) { f.set(n, 0, Number(Scalar(truth_of(f.value(f.argument(n, 0)))))); }
 void choose(Frame& f, const Node& n) {
   Number condition = f.exact_number(f.argument(n, 0));
@@ -231,10 +263,13 @@ void choose(Frame& f, const Node& n) {
 
 void nothing(Frame&, const Node&) {}
 void assert_true(Frame& f, const Node& n) {
-  if (truth_of(f.value(f.argument(n, 0)))) return;
+  std::string message = "an assertion of the program does not hold";
   for (const Argument& a : n.arguments)
-    if (const auto* message = std::get_if<std::string>(&a.value)) fail(*message);
-  fail("an assertion of the program does not hold");
+    if (const auto* text = std::get_if<std::string>(&a.value)) message = *text;
+  Value condition = f.value(f.argument(n, 0));
+  const auto* number = std::get_if<Number>(&condition);
+  if (number && number->by && number->holds) return number->by->require(*number->holds, message);
+  if (!truth_of(condition)) fail(message);
 }
 void assert_metadata(Frame& f, const Node& n) {
   Tensor t = f.tensor(f.argument(n, 0));
@@ -249,9 +284,16 @@ void assert_metadata(Frame& f, const Node& n) {
 }
 // The least and the greatest that a number may be.
 void check_range(Frame& f, const Node& n) {
-  int64_t v = to_int(f.number(f.argument(n, 0)));
+  Number number = f.exact_number(f.argument(n, 0));
   auto bound = [&](const char* name) { return f.named(n, name) ? f.value(*f.named(n, name)) : Value(); };
   Value least = bound("min"), greatest = bound("max");
+  if (number.by && number.size && !number.size->is_constant()) {
+    auto require = [&](const Expr& e) { number.by->require(e, "a number of the program is outside of its range"); };
+    if (std::holds_alternative<Number>(least)) require(*number.size - Expr(to_int(number_of(least))));
+    if (std::holds_alternative<Number>(greatest)) require(Expr(to_int(number_of(greatest))) - *number.size);
+    return;
+  }
+  int64_t v = to_int(number_of(number));
   bool low = std::holds_alternative<Number>(least) && v < to_int(number_of(least));
   bool high = std::holds_alternative<Number>(greatest) && v > to_int(number_of(greatest));
   BRASA_CHECK(!low && !high, "the number ", v, " is outside of its range");
@@ -323,14 +365,22 @@ constexpr Rule kMod{modulo, [](Expr a, Expr b) { return divides(b) ? Size(ir::mo
 constexpr Rule kPow{power, power_of_size, "aten::pow.Tensor_Tensor"};
 constexpr Rule kTrueDiv{[](const Scalar& a, const Scalar& b) { return Scalar(to_double(a) / to_double(b)); }, nullptr,
                         "aten::div.Tensor"};
-constexpr Rule kEq{compare<std::equal_to<>>, nullptr, "aten::eq.Tensor"};
-constexpr Rule kNe{compare<std::not_equal_to<>>, nullptr, "aten::ne.Tensor"};
-constexpr Rule kLt{compare<std::less<>>, nullptr, "aten::lt.Tensor"};
-constexpr Rule kLe{compare<std::less_equal<>>, nullptr, "aten::le.Tensor"};
-constexpr Rule kGt{compare<std::greater<>>, nullptr, "aten::gt.Tensor"};
-constexpr Rule kGe{compare<std::greater_equal<>>, nullptr, "aten::ge.Tensor"};
-constexpr Rule kAnd{bits<std::bit_and<>>, nullptr, "aten::logical_and"};
-constexpr Rule kOr{bits<std::bit_or<>>, nullptr, "aten::logical_or"};
+Expr not_greater(const Expr& a, const Expr& b) { return b - a; }
+Expr not_less(const Expr& a, const Expr& b) { return a - b; }
+Expr less(const Expr& a, const Expr& b) { return b - a - Expr(1); }
+Expr greater(const Expr& a, const Expr& b) { return a - b - Expr(1); }
+Expr equal(const Expr& a, const Expr& b) { return ir::min(a - b, b - a); }
+Expr different(const Expr& a, const Expr& b) { return ir::max(a - b, b - a) - Expr(1); }
+Expr neither(const Expr& a, const Expr&) { return -a - Expr(1); }
+
+constexpr Rule kEq{compare<std::equal_to<>>, nullptr, "aten::eq.Tensor", false, equal};
+constexpr Rule kNe{compare<std::not_equal_to<>>, nullptr, "aten::ne.Tensor", false, different};
+constexpr Rule kLt{compare<std::less<>>, nullptr, "aten::lt.Tensor", false, less};
+constexpr Rule kLe{compare<std::less_equal<>>, nullptr, "aten::le.Tensor", false, not_greater};
+constexpr Rule kGt{compare<std::greater<>>, nullptr, "aten::gt.Tensor", false, greater};
+constexpr Rule kGe{compare<std::greater_equal<>>, nullptr, "aten::ge.Tensor", false, not_less};
+constexpr Rule kAnd{bits<std::bit_and<>>, nullptr, "aten::logical_and", false, nullptr, ir::min};
+constexpr Rule kOr{bits<std::bit_or<>>, nullptr, "aten::logical_or", false, nullptr, ir::max};
 constexpr Rule kXor{bits<std::bit_xor<>>, nullptr, "aten::logical_xor"};
 constexpr Rule kLeft{[](const Scalar& a, const Scalar& b) { return multiply(a, Scalar(int64_t{1} << shift_of(b))); },
                      shifted_up};
@@ -339,8 +389,12 @@ constexpr Rule kNeg{[](const Scalar& a, const Scalar&) { return negated(a); }, [
                     "aten::neg", true};
 constexpr Rule kAbs{[](const Scalar& a, const Scalar&) { return to_double(a) < 0 ? negated(a) : a; },
                     [](Expr a, Expr) { return Size(ir::max(a, -a)); }, "aten::abs", true};
-constexpr Rule kNot{[](const Scalar& a, const Scalar&) { return Scalar(!truth_of(Number(a))); }, nullptr,
-                    "aten::logical_not", true};
+constexpr Rule kNot{[](const Scalar& a, const Scalar&) { return Scalar(!truth_of(Number(a))); },
+                    nullptr,
+                    "aten::logical_not",
+                    true,
+                    nullptr,
+                    neither};
 constexpr Rule kFloat{[](const Scalar& a, const Scalar&) { return Scalar(to_double(a)); }, nullptr, "aten::clone",
                       true};
 constexpr Rule kSqrt{[](const Scalar& a, const Scalar&) { return Scalar(std::sqrt(to_double(a))); }, nullptr,

@@ -238,41 +238,60 @@ uint32_t name_of_given(CallArgs args, int64_t length) {
   return 0;
 }
 
+// Integers with their names in a recording that goes on without knowing them; 0: there is none.
+struct NamedSizes {
+  std::vector<int64_t> items;
+  std::vector<uint32_t> names;
+  void add(int64_t size, uint32_t name) {
+    items.push_back(size);
+    names.push_back(name);
+  }
+};
+
+// The sizes that a row's results have by its operands' values.
+NamedSizes counted(Operator& op, CallArgs args) {
+  NoGradGuard guard;
+  Results counts;
+  call_functional(eager::op(transforms::count_row(op.row())), args, counts);
+  NamedSizes out;
+  if (Recorder* recorder = Recorder::current()) {
+    if (auto integers = recorder->integers(counts[0], str("the size of the result of ", op.row().name()))) {
+      for (const Recorder::Integer& i : *integers) out.add(i.example, i.name);
+      return out;
+    }
+    recorder->materialise(str(op.row().name(), ", whose result's size depends on values,").c_str());
+  }
+  Tensor all = counts[0].reshape({-1});
+  for (int64_t i = 0; i < all.numel(); ++i) out.add(all[i].item<int64_t>(), 0);
+  return out;
+}
+
 // A row whose results' size depends on values or numbers: that is found first, and becomes one more argument.
 void call_sized(Operator& op, CallArgs args, Results& results) {
-  std::vector<int64_t> sizes;
-  uint32_t name = 0;
+  NamedSizes sizes;
+  bool found = false;
   if (op.row().number_count) {
     try {
       check_numbers(op, args);
       ir::Args numbers = literals(op.row(), args);
       int64_t size = op.row().number_count(numbers);
-      if (size >= 0 || !op.row().count) {
-        sizes.push_back(size);
-        name = op.row().count ? name_of_given(args, size) : name_of_length(op.row(), args, std::move(numbers));
-      }
+      found = size >= 0 || !op.row().count;
+      if (found)
+        sizes.add(size,
+                  op.row().count ? name_of_given(args, size) : name_of_length(op.row(), args, std::move(numbers)));
     } catch (const Error& e) {
       rethrow_named(op, args, e);
     }
   }
-  if (sizes.empty()) {
-    NoGradGuard guard;
-    Results counted;
-    call_functional(eager::op(transforms::count_row(op.row())), args, counted);
-    if (Recorder* recorder = Recorder::current())
-      recorder->materialise(str(op.row().name(), ", whose result's size depends on values,").c_str());
-    Tensor all = counted[0].reshape({-1});
-    for (int64_t i = 0; i < all.numel(); ++i) sizes.push_back(all[i].item<int64_t>());
-  }
+  if (!found) sizes = counted(op, args);
   std::vector<CallArg> with_count(args.begin(), args.end());
   Literals defaults;
   defaults.fill_up(with_count, op.row(), op.row().schema.params.size());
-  with_count.emplace_back(IntArrayRef(sizes));
-  if (name != 0) {
-    with_count.back().named = true;
-    sizes.push_back(name);
-    with_count.back().ints = sizes.data();
-  }
+  size_t count = sizes.items.size();
+  bool named = std::any_of(sizes.names.begin(), sizes.names.end(), [](uint32_t name) { return name != 0; });
+  if (named) sizes.items.insert(sizes.items.end(), sizes.names.begin(), sizes.names.end());
+  with_count.emplace_back(IntArrayRef(sizes.items.data(), count));
+  with_count.back().named = named;
   call_functional(eager::op(transforms::sized_row(op.row())), with_count, results);
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
 
 #include "ir/expr.h"
 #include "support/scoped.h"
@@ -26,6 +28,10 @@ class KnownSizes {
   /// Nothing for a name that another recording gave.
   virtual std::optional<ir::Expr> named(uint32_t name) const = 0;
   virtual Recorder* recorder() = 0;
+  /// What is recorded is for sizes where the expression is not negative. Elsewhere it is an error with this message.
+  virtual void require(const ir::Expr& not_negative, const std::string& message) = 0;
+  /// Says in a message which part of a program makes the calls; empty where nobody does.
+  std::function<std::string()> caller;
 
   /// Installs it on this thread.
   class Scope : Scoped<KnownSizes*> {

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "support/scoped.h"
 #include "support/small_vector.h"
@@ -71,6 +74,15 @@ class Recorder {
   /// Ends the segment: runs what was recorded, so that every recorded tensor that is still referenced has memory.
   /// `reason` names the operator or call that needs a value.
   virtual void materialise(const char* reason) = 0;
+
+  /// An integer that calls take: what it is in this recording, and by its name (see KnownSizes) what it is in others.
+  struct Integer {
+    int64_t example;
+    uint32_t name;
+  };
+  /// The elements of a recorded tensor of integers, where the recording stands for whatever they are; nothing where they have to be known.
+  /// `reader` says, at the beginning of a message, whose they are.
+  virtual std::optional<std::vector<Integer>> integers(const Tensor& t, const std::string& reader);
 
   /// The value of a recorded tensor, where it is the same for all that the recording stands for and need not end it; else undefined.
   virtual Tensor known(const Tensor& t);

@@ -82,6 +82,21 @@ TEST(CudaAlone, BranchesAndLoops) {
     }
 }
 
+// A run waits for the number of rows, of which there may be none.
+TEST(CudaAlone, SizesThatDependOnValues) {
+  Folder folder;
+  auto f = [](const Tensor& x) {
+    Tensor rows = x.index({x.select(1, 0) > 0});
+    return std::vector<Tensor>{rows * 2, rows.sum(), rows.matmul(rows.t())};
+  };
+  Loaded program(export_(f, {rand({6, 3})}, emulated({{0, 0, 1, 40}})), folder.path);
+  for (int64_t n : {1, 6, 40})
+    for (double shift : {-9.0, 0.0, 9.0}) {
+      Tensor x = randn({n, 3}) + shift;
+      expect_same(program, {x}, f(x));
+    }
+}
+
 // What a check found is told by whoever waits, once.
 TEST(CudaAlone, ChecksAreToldLater) {
   Folder folder;

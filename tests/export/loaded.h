@@ -1,5 +1,6 @@
 #pragma once
 
+#include <brasa/brasa.h>
 #include <brasa/export_program.h>
 
 #include <dlfcn.h>
@@ -48,12 +49,40 @@ class Loaded {
   alone_status load(const fs::path& file) { return at<decltype(alone_load)>("alone_load")(&context, file.c_str()); }
   alone_status run(const std::vector<Tensor>& in, std::vector<Tensor>& out) {
     std::vector<alone_tensor> inputs = tensors(in), outputs = tensors(out);
+    return run_raw(inputs, outputs);
+  }
+  alone_status run_raw(const std::vector<alone_tensor>& inputs, std::vector<alone_tensor>& outputs) {
     size_t bytes = 0;
     if (auto status = at<decltype(alone_memory)>("alone_memory")(&context, inputs.data(), &bytes)) return status;
     memory.assign(bytes, '\xff');
     context.memory = memory.data();
     context.memory_bytes = bytes;
     return at<decltype(alone_run)>("alone_run")(&context, inputs.data(), outputs.data());
+  }
+  /// What a run gives, with the sizes that it has; std::runtime_error with the message.
+  std::vector<Tensor> give(const std::vector<Tensor>& in) {
+    std::vector<alone_tensor> inputs = tensors(in),
+                              greatest(static_cast<size_t>(at<decltype(alone_outputs)>("alone_outputs")()));
+    check(at<decltype(alone_sizes)>("alone_sizes")(&context, inputs.data(), greatest.data()));
+    std::vector<Tensor> out;
+    for (size_t o = 0; o < greatest.size(); ++o)
+      out.push_back(empty({static_cast<int64_t>(greatest[o].bytes)}, kUInt8));
+    std::vector<alone_tensor> given = tensors(out);
+    check(run_raw(inputs, given));
+    for (size_t o = 0; o < out.size(); ++o) {
+      auto index = static_cast<int32_t>(o);
+      int rank = at<decltype(alone_output_rank)>("alone_output_rank")(index);
+      DType dtype = dtype_named(at<decltype(alone_output_dtype)>("alone_output_dtype")(index));
+      std::vector<int64_t> sizes(given[o].sizes, given[o].sizes + rank);
+      int64_t bytes = size_of(dtype);
+      for (int d = 0; d < rank; ++d) {
+        bytes *= sizes[static_cast<size_t>(d)];
+        if (sizes[static_cast<size_t>(d)] > greatest[o].sizes[d])
+          throw std::runtime_error("a size is beyond the greatest");
+      }
+      out[o] = out[o].slice(0, 0, bytes).clone().view(dtype).reshape(sizes);
+    }
+    return out;
   }
   template <class F>
   F* at(const char* name) {
@@ -65,10 +94,6 @@ class Loaded {
   alone_context context{};
   std::vector<char> state, memory;
 
- private:
-  void check(alone_status status) {
-    if (status) throw std::runtime_error(context.message);
-  }
   static std::vector<alone_tensor> tensors(const std::vector<Tensor>& list) {
     std::vector<alone_tensor> out;
     for (const Tensor& t : list) {
@@ -77,6 +102,17 @@ class Loaded {
       out.push_back(a);
     }
     return out;
+  }
+
+ private:
+  static DType dtype_named(const std::string& name) {
+    for (auto [stored, dtype] :
+         {std::pair("BOOL", kBool), {"I32", kInt32}, {"I64", kInt64}, {"F32", kFloat32}, {"F64", kFloat64}})
+      if (name == stored) return dtype;
+    throw std::runtime_error(name);
+  }
+  void check(alone_status status) {
+    if (status) throw std::runtime_error(context.message);
   }
   void* library_ = nullptr;
 };

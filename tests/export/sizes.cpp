@@ -195,5 +195,48 @@ TEST(ExportedSizes, ArithmeticOfSizesHoldsForAllOfThem) {
   }
 }
 
+// The place of the greatest element of b is no more than 5 by an assertion, and no more than b has.
+TEST(ExportedSizes, NumbersThatAreValues) {
+  Program program;
+  program.node("torch.ops.aten.argmax.default", {{"self", tensor("b")}}, tensor("place"));
+  program.node("torch.ops.aten.item.default", {{"self", tensor("place")}}, integer("k"));
+  program.compute("le", integer("k"), number(5), {{"as_sym_bool", {{"as_name", "holds"}}}});
+  program.node("torch.ops.aten._assert_scalar.default",
+               {{"self", {{"as_sym_bool", {{"as_name", "holds"}}}}}, {"assert_msg", {{"as_string", "k is at most 5"}}}},
+               {{"as_none", true}});
+  program.node("torch.ops.aten.slice.Tensor",
+               {{"self", tensor("b")}, {"dim", number(0)}, {"start", integer("k")}, {"end", number(INT64_MAX)}},
+               tensor("rest"));
+  program.compute("add", integer("k"), number(2), integer("more"));
+  program.node("torch.ops.aten.full.default", {{"size", integers({"more"})}, {"fill_value", number(1)}},
+               tensor("ones"));
+  program.result("rest");
+  program.result("ones");
+  program.read_inputs();
+  io::ExportedModule net = program.loaded();
+  Folder folder;
+  ExportOptions options;
+  options.targets = {"x86-64"};
+  options.name = "alone";
+  ExportedProgram exported = export_(net, options);
+  Loaded alone(exported, folder.path);
+  for (int64_t n : {1, 2, 5, 9})
+    for (int64_t k = 0; k < std::min<int64_t>(n, 6); ++k) {
+      SCOPED_TRACE(testing::Message() << n << ", " << k);
+      Tensor a = rand({3, 4}), b = zeros({n});
+      b[k].fill_(1);
+      std::vector<Tensor> got = alone.give({a, b}), want = net(std::vector<Tensor>{a, b});
+      EXPECT_TRUE(got[0].equal(want[0]));
+      EXPECT_TRUE(got[1].equal(want[1]));
+    }
+  try {
+    alone.give({rand({3, 4}), arange(8).to(kFloat32)});
+    ADD_FAILURE() << "an assertion does not hold";
+  } catch (const std::runtime_error& e) {
+    EXPECT_NE(std::string_view(e.what()).find("is 7, expected 0 to 5"), std::string_view::npos) << e.what();
+    EXPECT_NE(std::string_view(e.what()).find("torch.ops.aten.item"), std::string_view::npos) << e.what();
+  }
+}
+
 }  // namespace
 }  // namespace brasa

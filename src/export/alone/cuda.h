@@ -234,6 +234,11 @@ static int truth(alone_context* c, const void* p) {
   copy_out(c, &is, p, 1);
   return is && !device_of(c)->failed;
 }
+static int64_t integer(alone_context* c, const int64_t* p) {
+  int64_t is = 0;
+  copy_out(c, &is, p, sizeof is);
+  return device_of(c)->failed ? 0 : is;
+}
 static int write_out(alone_context* c, int fd, const void* from, size_t bytes) {
   char part[1 << 14];
   for (size_t at = 0; at < bytes; at += sizeof part) {

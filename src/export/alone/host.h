@@ -101,6 +101,10 @@ static int truth(alone_context* c, const void* p) {
   (void)c;
   return *(const uint8_t*)p;
 }
+static int64_t integer(alone_context* c, const int64_t* p) {
+  (void)c;
+  return *p;
+}
 static int write_out(alone_context* c, int fd, const void* from, size_t bytes) {
   (void)c;
   return put(fd, from, bytes);

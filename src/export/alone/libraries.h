@@ -85,44 +85,31 @@ static Words behind_kernel(Words at) {
   return at + 1;
 }
 
-/* To the steps of a variant. */
-static Words steps_of_variant(Words at) {
-  static const int64_t kBound[] = {3, 4, 3, 2}; /* words of sizes that are fixed, equal, read, known */
-  ++at;
-  for (int i = 0; i < 4; ++i) at += 1 + kBound[i] * *at;
-  for (int64_t n = *at++; n > 0; --n) {
-    ++at;
-    skip_size(&at);
-    skip_size(&at);
-  }
-  for (int64_t n = *at++; n > 0; --n) {
-    at += 2;
-    skip_size(&at);
-  }
-  for (int64_t o = 0; o < alone_plan[kOutputs]; ++o)
-    for (int64_t d = alone_plan[alone_plan[kOutputAt] + 4 * o + 3]; d > 0; --d) skip_size(&at);
-  skip_buffers(&at);
-  return at;
-}
-
 /* For the calls whose sizes do not vary; others find their ways when they run with new sizes. */
+static alone_status make_known_ways_in(alone_context* c, Words at) {
+  alone_status status = ALONE_OK;
+  Words end = at + 1 + at[0];
+  for (++at; at < end && !status;) {
+    int64_t kind = *at++;
+    if (kind == kCheck || kind == kKernel) {
+      at = kind == kCheck ? at + 3 : behind_kernel(at);
+      continue;
+    }
+    Call call;
+    Way* way;
+    if (kind == kCall && read_call(at + 1, NULL, NULL, NULL, &call))
+      status = find_way(c, &alone_functions[at[3]], &call, &way);
+    at += 1 + *at;
+  }
+  return status;
+}
 static alone_status make_known_ways(alone_context* c) {
   alone_status status = ALONE_OK;
   for (int64_t v = 0; v < alone_plan[kVariants]; ++v) {
     if (level_at(v) != c->level) continue;
-    Words at = steps_of_variant(alone_plan + alone_plan[kFirstVariant + v]), end = at + 1 + at[0];
-    for (++at; at < end && !status;) {
-      int64_t kind = *at++;
-      if (kind == kCheck || kind == kKernel) {
-        at = kind == kCheck ? at + 3 : behind_kernel(at);
-        continue;
-      }
-      Call call;
-      Way* way;
-      if (kind == kCall && read_call(at + 1, NULL, NULL, NULL, &call))
-        status = find_way(c, &alone_functions[at[3]], &call, &way);
-      at += 1 + *at;
-    }
+    Words stage = first_stage(v);
+    for (int64_t s = 0; s < stages_of(v) && !status; ++s, stage = next_stage(stage))
+      status = make_known_ways_in(c, steps_of(stage));
   }
   return status;
 }

@@ -163,6 +163,18 @@ static void write_outputs(const char* path, const alone_tensor* out) {
   free(head);
 }
 
+/* Of an element, by its dtype's name: its bits stand at the end. */
+static size_t width_of(const char* dtype) {
+  const char* digits = dtype + strcspn(dtype, "0123456789");
+  return *digits ? (size_t)strtol(digits, NULL, 10) / 8 : 1;
+}
+
+/* What a run gave, of what there was room for. */
+static void keep_given(int32_t o, alone_tensor* out) {
+  out->bytes = width_of(alone_output_dtype(o));
+  for (int32_t d = 0; d < alone_output_rank(o); ++d) out->bytes *= (size_t)out->sizes[d];
+}
+
 static double now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -257,7 +269,10 @@ int main(int argc, char** argv) {
     if (best < 0 || took < best) best = took;
   }
   if (repeat > 0) printf("%.3f ms\n", best * 1e3);
-  for (int32_t o = 0; o < alone_outputs(); ++o) move_out(&c, &out[o]);
+  for (int32_t o = 0; o < alone_outputs(); ++o) {
+    keep_given(o, &out[o]);
+    move_out(&c, &out[o]);
+  }
   if (!arrays_out) write_outputs(paths[first_out], out);
   for (int32_t o = 0; arrays_out && o < alone_outputs(); ++o) write_array(paths[first_out + o], o, &out[o]);
   if (save && alone_save(&c, save)) stop(c.message, argv[0]);

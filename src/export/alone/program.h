@@ -13,8 +13,9 @@
 #endif
 typedef struct alone_tensor {
   void* data;
-  size_t bytes;     /* that `data` has room for */
-  int64_t sizes[8]; /* of an input: given; of an output: filled in */
+  size_t bytes; /* that `data` has room for */
+  int64_t sizes
+      [8]; /* of an input: given; of an output: filled in, by alone_sizes with the greatest, by alone_run with those that it has */
 } alone_tensor;
 
 typedef enum alone_status {
@@ -23,7 +24,8 @@ typedef enum alone_status {
   ALONE_MEMORY = 2, /* the work memory or an output's is missing or too small */
   ALONE_FILE = 3,   /* a file of weights or state is missing, another program's, or cannot be written */
   ALONE_CPU = 4,    /* this processor, or GPU, runs none of the levels in the program */
-  ALONE_CHECK = 5,  /* a value is one that an operator does not take (an index out of range) */
+  ALONE_CHECK =
+      5, /* a value is one that an operator does not take (an index out of range), or gives a size out of its range */
   ALONE_DEVICE = 6, /* there is no driver or no GPU, or the driver or a library failed */
   ALONE_LIBRARY = 7 /* a library that the program was exported for (cuBLASLt, cuDNN) is missing or too old */
 } alone_status;
@@ -71,9 +73,9 @@ alone_status alone_save(alone_context* context, const char* file);
 alone_status alone_load(alone_context* context, const char* file);
 /* Tensor i of the state: where it lies in context->state, its bytes and sizes. */
 alone_status alone_state(alone_context* context, int32_t i, alone_tensor* tensor);
-/* The work memory that a run with these sizes and context->threads needs. */
+/* The work memory that a run with these sizes and context->threads needs, whatever the inputs' values are. */
 alone_status alone_memory(alone_context* context, const alone_tensor* inputs, size_t* bytes);
-/* Fills sizes and bytes of the outputs. */
+/* Fills sizes and bytes of the outputs; where a size depends on values, the greatest that it may be. */
 alone_status alone_sizes(alone_context* context, const alone_tensor* inputs, alone_tensor* outputs);
 #ifdef ALONE_CUDA
 /* Gives the program to context->stream and does not wait, but where a branch or loop depends on values. Outputs must not overlap

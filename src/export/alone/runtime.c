@@ -27,10 +27,19 @@ static size_t add(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a +
 #define FAIL(context, status, ...) (snprintf((context)->message, sizeof(context)->message, __VA_ARGS__), (status))
 
 static size_t words_bytes(void) {
-  return 8 * (size_t)(alone_plan[kBuffers] + alone_plan[kSymbols] + alone_plan[kValues] + alone_plan[kSlots]);
+  return 8 * (size_t)(alone_plan[kBuffers] + alone_plan[kSymbols] + alone_plan[kValues] + alone_plan[kCounts] +
+                      alone_plan[kSlots]);
 }
 
-static int64_t level_at(int64_t variant) { return alone_plan[alone_plan[kFirstVariant + variant]]; }
+/* A variant is {level, stages}, a stage {words behind this one, words from this one to its steps, …}; more is said of them below. */
+static Words variant_at(int64_t v) { return alone_plan + alone_plan[kFirstVariant + v]; }
+static int64_t level_at(int64_t v) { return variant_at(v)[0]; }
+static int64_t stages_of(int64_t v) { return variant_at(v)[1]; }
+enum { kStageHead = 2 };
+static Words first_stage(int64_t v) { return variant_at(v) + 2; }
+static Words next_stage(Words stage) { return stage + 1 + stage[0]; }
+static Words steps_of(Words stage) { return stage + stage[1]; }
+
 static int64_t least_level(void) {
   int64_t least = level_at(0);
   for (int64_t v = 1; v < alone_plan[kVariants]; ++v)
@@ -100,163 +109,7 @@ static alone_status check_inputs(alone_context* c, const alone_tensor* in, int w
   return ALONE_OK;
 }
 
-/* ---- Variants: {level, sizes that are fixed, sizes that are equal, symbols read from inputs, those that are known, facts, other symbols, outputs, buffers,
-   steps}. */
-
-/* Whether the variant is for these sizes as far as it has no symbols for them; else the cursor is anywhere. */
-static int bind(Words* at, const alone_tensor* in, int64_t* symbols) {
-  for (int64_t n = *(*at)++; n > 0; --n, *at += 3)
-    if (in[(*at)[0]].sizes[(*at)[1]] != (*at)[2]) return 0;
-  for (int64_t n = *(*at)++; n > 0; --n, *at += 4)
-    if (in[(*at)[0]].sizes[(*at)[1]] != in[(*at)[2]].sizes[(*at)[3]]) return 0;
-  for (int64_t n = *(*at)++; n > 0; --n, *at += 3) symbols[(*at)[0]] = in[(*at)[1]].sizes[(*at)[2]];
-  for (int64_t n = *(*at)++; n > 0; --n, *at += 2) symbols[(*at)[0]] = (*at)[1];
-  return 1;
-}
-
-/* Whether all facts hold; the cursor goes behind them. */
-static int holds(Words* at, const int64_t* symbols, int64_t* values) {
-  int good = 1;
-  for (int64_t n = *(*at)++; n > 0; --n) {
-    int64_t equal = *(*at)++;
-    int64_t left = size_at(at, symbols, values), right = size_at(at, symbols, values);
-    good &= (left == right) == (equal != 0);
-  }
-  return good;
-}
-
-/* The variant for these sizes, its arena next; null where there is none. */
-static Words choose(const alone_context* c, const alone_tensor* in, int64_t* symbols, int64_t* values) {
-  for (int64_t v = 0; v < alone_plan[kVariants]; ++v) {
-    Words at = alone_plan + alone_plan[kFirstVariant + v];
-    if (*at++ > c->level) continue;
-    if (bind(&at, in, symbols) && holds(&at, symbols, values)) return at;
-  }
-  return NULL;
-}
-
-/* Where there is no work memory yet. */
-enum { kFew = 512 };
-static alone_status variant_of(alone_context* c, const alone_tensor* in, int64_t* few, Words* at) {
-  alone_status status = check_inputs(c, in, 0);
-  if (status) return status;
-  *at = choose(c, in, few, few + alone_plan[kSymbols]);
-  if (!*at) return FAIL(c, ALONE_INPUT, "the program has no code for inputs of these sizes together");
-  return ALONE_OK;
-}
-
-/* Past outputs and buffers, to the steps. */
-static void skip_to_steps(Words* at) {
-  for (int64_t o = 0; o < alone_plan[kOutputs]; ++o)
-    for (int64_t d = alone_output_rank((int32_t)o); d > 0; --d) skip_size(at);
-  skip_buffers(at);
-}
-
-static size_t total(size_t arena, size_t scratch, int32_t threads) {
-  if (scratch && (size_t)threads > SIZE_MAX / scratch) return SIZE_MAX;
-  size_t all = add(words_in_memory(), arena > SIZE_MAX - 64 ? SIZE_MAX : aligned(arena));
-  return add(add(all, scratch * (size_t)threads), 64);
-}
-
-alone_status alone_memory(alone_context* c, const alone_tensor* in, size_t* bytes) {
-  int64_t few[kFew];
-  Words at;
-  alone_status status = variant_of(c, in, few, &at);
-  if (status) return status;
-  int64_t* values = few + alone_plan[kSymbols];
-  size_t arena = arena_of(&at, few, values);
-  skip_to_steps(&at);
-  *bytes = total(arena, scratch_of(at, few, values), threads_of(c));
-  return ALONE_OK;
-}
-
-static alone_status output_sizes(Words* at, alone_tensor* out, const int64_t* symbols, int64_t* values, int fill,
-                                 alone_context* c) {
-  for (int32_t o = 0; o < alone_outputs(); ++o) {
-    Words r = record(o, kOutputAt, kOutputs);
-    int64_t bytes = r[2];
-    for (int64_t d = 0; d < r[3]; ++d) {
-      out[o].sizes[d] = size_at(at, symbols, values);
-      if (__builtin_mul_overflow(bytes, out[o].sizes[d], &bytes)) bytes = INT64_MAX;
-    }
-    if (fill)
-      out[o].bytes = (size_t)bytes;
-    else if (bytes > 0 && (!out[o].data || out[o].bytes < (size_t)bytes))
-      return FAIL(c, ALONE_MEMORY, "output %d has %zu bytes, expected %lld", (int)o,
-                  out[o].data ? out[o].bytes : (size_t)0, (long long)bytes);
-    alone_status status = fill ? ALONE_OK : check_address(c, out[o].data, "output", o);
-    if (status) return status;
-  }
-  return ALONE_OK;
-}
-
-alone_status alone_sizes(alone_context* c, const alone_tensor* in, alone_tensor* out) {
-  int64_t few[kFew];
-  Words at;
-  alone_status status = variant_of(c, in, few, &at);
-  if (status) return status;
-  int64_t* values = few + alone_plan[kSymbols];
-  arena_of(&at, few, values);
-  return output_sizes(&at, out, few, values, 1, c);
-}
-
-/* ---- A run. */
-
-static alone_status need_weights(alone_context* c) {
-  if (alone_plan[kWeightBytes] && !c->weights) return FAIL(c, ALONE_FILE, "the program is not open, so it has no weights");
-  return ALONE_OK;
-}
-
-alone_status alone_run(alone_context* c, const alone_tensor* in, alone_tensor* out) {
-  alone_status status = need_weights(c);
-  if (!status) status = check_inputs(c, in, 1);
-  if (!status) status = enter(c);
-  if (status) return status;
-  if (!c->memory || c->memory_bytes < words_in_memory() + 64)
-    return FAIL(c, ALONE_MEMORY, "there are %zu bytes of work memory; alone_memory says how many it takes",
-                c->memory ? c->memory_bytes : (size_t)0);
-  if (alone_plan[kStateBytes] && !c->state)
-    return FAIL(c, ALONE_MEMORY, "the program has a state: it takes %lld bytes for it",
-                (long long)alone_plan[kStateBytes]);
-  if (alone_plan[kStateBytes]) status = check_address(c, c->state, "the state", -1);
-  if (status) return status;
-  size_t lost = aligned((size_t)(uintptr_t)c->memory) - (size_t)(uintptr_t)c->memory;
-  char* memory = (char*)c->memory + lost;
-  Work w = {.context = c, .buffers = (void**)words_of(c, memory), .threads = threads_of(c)};
-  w.symbols = (int64_t*)(w.buffers + alone_plan[kBuffers]);
-  w.values = w.symbols + alone_plan[kSymbols];
-  w.slots = (uint64_t*)(w.values + alone_plan[kValues]);
-  Words at = choose(c, in, w.symbols, w.values);
-  if (!at) return FAIL(c, ALONE_INPUT, "the program has no code for inputs of these sizes together");
-  size_t arena_bytes = arena_of(&at, w.symbols, w.values);
-  status = output_sizes(&at, out, w.symbols, w.values, 0, c);
-  if (status) return status;
-  Words steps = at;
-  skip_buffers(&steps);
-  w.scratch_bytes = scratch_of(steps, w.symbols, w.values);
-  size_t needs = total(arena_bytes, w.scratch_bytes, w.threads);
-  if (c->memory_bytes < needs)
-    return FAIL(c, ALONE_MEMORY, "there are %zu bytes of work memory, %zu are needed", c->memory_bytes, needs);
-
-  char* arena = memory + words_in_memory();
-  w.scratch = arena + aligned(arena_bytes);
-  int64_t buffers = *at++;
-  for (int64_t b = 0; b < buffers; ++b) {
-    int64_t from = *at++, begin = from == kFromArena ? w.symbols[*at++] : 0;
-    int64_t place = begin + size_at(&at, w.symbols, w.values);
-    switch (from) {
-      case kFromInput: w.buffers[b] = in[place].data; break;
-      case kFromWeights: w.buffers[b] = (char*)(uintptr_t)c->weights + place; break;
-      case kFromState: w.buffers[b] = (char*)c->state + place; break;
-      case kFromOutput: w.buffers[b] = out[place].data; break;
-      case kFromPrepared: w.buffers[b] = (char*)c->prepared + place; break;
-      case kFromLoop: w.buffers[b] = NULL; break;
-      default: w.buffers[b] = arena + place;
-    }
-  }
-  status = run_steps(&w, steps + 1, steps + 1 + *steps);
-  return status ? status : leave(c);
-}
+#include "export/alone/run.h"
 
 /* ---- Contexts. */
 

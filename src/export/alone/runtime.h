@@ -17,6 +17,7 @@ enum {
   kValues,        /* instructions of a size */
   kSlots,         /* arguments of a kernel */
   kBuffers,       /* places of memory */
+  kCounts,        /* numbers that a run reads of what it computes, and that sizes depend on */
   kInputAt,       /* where the inputs' records begin; so the following two */
   kOutputAt,      /* outputs */
   kStateAt,       /* what the state is at first: places in it and in the weights (0: zeros), bytes */
@@ -31,7 +32,7 @@ enum {
   kVariants,  /* how many; then where each begins */
   kFirstVariant
 };
-enum { kPlanVersion = 7, kWeightHead = 64 };
+enum { kPlanVersion = 8, kWeightHead = 64 };
 
 /* A buffer of a variant; those from a loop are set by it. */
 enum { kFromInput, kFromWeights, kFromState, kFromOutput, kFromPrepared, kFromArena, kFromLoop };

@@ -2,44 +2,7 @@
 #ifndef BRASA_ALONE_STEPS_H
 #define BRASA_ALONE_STEPS_H
 
-/* ---- Sizes. */
-
-static int64_t floor_div(int64_t a, int64_t b) {
-  if (b == 0) return 0;
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-/* Reads a size at the cursor. Beyond 64 bits it is the largest number. */
-static int64_t size_at(Words* at, const int64_t* symbols, int64_t* values) {
-  int64_t count = *(*at)++;
-  if (count == 0) return *(*at)++;
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t word = *(*at)++, b = *(*at)++, op = word & 255;
-    int64_t a = op > kSymbol ? values[word >> 16] : 0, r = 0;
-    if (!(word & 256)) b = values[b];
-    switch (op) {
-      case kNumber: r = b; break;
-      case kSymbol: r = symbols[b]; break;
-      case kAdd:
-        if (__builtin_add_overflow(a, b, &r)) r = INT64_MAX;
-        break;
-      case kMul:
-        if (__builtin_mul_overflow(a, b, &r)) r = INT64_MAX;
-        break;
-      case kDiv: r = floor_div(a, b); break;
-      case kMod: r = b == 0 ? 0 : a - b * floor_div(a, b); break;
-      case kMin: r = a < b ? a : b; break;
-      default: r = a > b ? a : b;
-    }
-    values[i] = r;
-  }
-  return values[count - 1];
-}
-
-static void skip_size(Words* at) {
-  int64_t count = *(*at)++;
-  *at += count ? 2 * count : 1;
-}
+#include "export/alone/sizes.h"
 
 /* Symbols besides those of inputs, {symbol, behind, size}: sizes of bodies where `behind` is -1, else where memory ends that begins at
    the symbol `behind`. Gives the bytes of the arena. */
@@ -57,16 +20,26 @@ static size_t arena_of(Words* at, int64_t* symbols, int64_t* values) {
   return (size_t)arena;
 }
 
-/* Buffers, {from, (of the arena: the symbol that they lie behind,) place}. */
-static void skip_buffers(Words* at) {
+/* The same for the greatest sizes. */
+static size_t greatest_arena(Words* at, SizeRange* symbols, SizeRange* values) {
+  int64_t arena = 0;
   for (int64_t n = *(*at)++; n > 0; --n) {
-    *at += **at == kFromArena ? 2 : 1;
-    skip_size(at);
+    int64_t symbol = *(*at)++, behind = *(*at)++;
+    SizeRange size = range_at(at, symbols, values);
+    if (behind >= 0) {
+      int64_t end = size.high > INT64_MAX - 63 ? INT64_MAX : (int64_t)aligned((size_t)(size.high < 0 ? 0 : size.high));
+      end = sum_of(end, symbols[behind].high);
+      if (end > arena) arena = end;
+      size = size_range(end, end);
+    }
+    symbols[symbol] = size;
   }
+  return (size_t)arena;
 }
 
-/* The most scratch of any step for one thread. The steps' words begin with their number. */
-static size_t scratch_of(Words at, const int64_t* symbols, int64_t* values) {
+/* The most scratch of any step for one thread: by `symbols`, or by `ranges` where those are there. The steps' words begin with their number. */
+static size_t scratch_of(Words at, const int64_t* symbols, int64_t* values, const SizeRange* ranges,
+                         SizeRange* range_values) {
   size_t most = 0;
   Words end = at + 1 + at[0];
   for (++at; at < end;) {
@@ -78,7 +51,7 @@ static size_t scratch_of(Words at, const int64_t* symbols, int64_t* values) {
       at += 1 + *at;
       at += 1 + *at;
       skip_size(&at);
-      size_t scratch = (size_t)size_at(&at, symbols, values);
+      size_t scratch = (size_t)(ranges ? range_at(&at, ranges, range_values).high : size_at(&at, symbols, values));
       if (scratch > most) most = scratch;
       ++at;
     } else {
@@ -93,10 +66,12 @@ typedef struct {
   alone_context* context;
   void** buffers;
   int64_t *symbols, *values;
+  int64_t* counts;
   uint64_t* slots;
-  char* scratch;
+  char *arena, *scratch;
   size_t scratch_bytes; /* of one task */
   int32_t threads;
+  int64_t before, ran; /* the variant that ran before in this run, -1: none; how many of its stages */
 } Work;
 
 static alone_status run_steps(const Work* w, Words at, Words end);
