@@ -23,9 +23,11 @@ std::optional<Expr> Generaliser::translated(Expr known) const {
   return all ? std::optional(e) : std::nullopt;
 }
 
-std::optional<Expr> Generaliser::same_symbol(int64_t old, int64_t value) const {
+std::optional<Expr> Generaliser::same_symbol(int64_t old, int64_t value, std::span<const uint32_t> left_out) const {
   for (uint32_t k = 0; k < now_.symbols.size(); ++k)
-    if (old_.symbols[k] == old && now_.symbols[k] == value) return Expr::size(k);
+    if (old_.symbols[k] == old && now_.symbols[k] == value &&
+        std::find(left_out.begin(), left_out.end(), k) == left_out.end())
+      return Expr::size(k);
   return std::nullopt;
 }
 
@@ -78,9 +80,7 @@ Expr Generaliser::new_size(int64_t value, size_t dim, const InputHint& hint) {
     return own;
   }
   if (dynamic_ != true || hint.fixed) return Expr(value);
-  auto is_own = [&](uint32_t k) { return std::find(trace_.own.begin(), trace_.own.end(), k) != trace_.own.end(); };
-  for (uint32_t k = 0; k < now_.symbols.size(); ++k)
-    if (now_.symbols[k] == value && old_.symbols[k] == value && !is_own(k)) return Expr::size(k);
+  if (auto s = same_symbol(value, value, trace_.own)) return *s;
   return new_symbol(value, value);
 }
 

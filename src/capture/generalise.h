@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "capture/trace.h"
@@ -38,7 +39,8 @@ class Generaliser {
   ir::Expr integer(std::optional<ir::Expr> known, int64_t value, bool own);
   ir::Arg number(const ir::Arg* known, const ir::Arg& literal, const ir::Param& p);
   std::optional<ir::Expr> translated(ir::Expr known) const;
-  std::optional<ir::Expr> same_symbol(int64_t old, int64_t value) const;
+  /// None of those that are left out.
+  std::optional<ir::Expr> same_symbol(int64_t old, int64_t value, std::span<const uint32_t> left_out = {}) const;
   std::optional<ir::Expr> solved(int64_t old, int64_t value) const;
   ir::Expr new_symbol(int64_t old, int64_t value);
   ir::Expr argument_symbol(int64_t old, int64_t value);

@@ -94,8 +94,8 @@ struct Trace {
   std::vector<Event> events;
   std::vector<ir::Type> types;  // by number
   std::vector<Argument> arguments;
-  std::vector<uint32_t>
-      own;  // symbols of sizes that are dynamic by themselves, whatever other sizes they equal (see mark_dynamic)
+  /// Symbols of sizes that are dynamic by themselves, whatever other sizes they equal (see mark_dynamic).
+  std::vector<uint32_t> own;
   Binding sample;  // of the call that made it
   /// The trace that it was made from, and the first event that differs.
   Trace* model = nullptr;

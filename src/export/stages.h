@@ -10,8 +10,8 @@ namespace brasa::exporting {
 
 /// What of a graph can be computed when the integers are known that the stages before it gave.
 struct Stage {
-  std::unique_ptr<ir::Graph>
-      graph;                  // its inputs are those of the whole graph, and behind them values of earlier stages
+  /// Its inputs are those of the whole graph, and behind them values of earlier stages.
+  std::unique_ptr<ir::Graph> graph;
   std::vector<size_t> takes;  // by input of the latter sort: which value it is among all that are kept
   std::vector<size_t> keeps;  // by output: the same; none in the last stage, whose outputs are the whole graph's
   std::vector<size_t> reads;  // integers, by number, that are read when it begins

@@ -14,8 +14,8 @@
 typedef struct alone_tensor {
   void* data;
   size_t bytes; /* that `data` has room for */
-  int64_t sizes
-      [8]; /* of an input: given; of an output: filled in, by alone_sizes with the greatest, by alone_run with those that it has */
+  /* Of an input: given. Of an output: filled in, by alone_sizes with the greatest, by alone_run with those that it has. */
+  int64_t sizes[8];
 } alone_tensor;
 
 typedef enum alone_status {
@@ -24,8 +24,7 @@ typedef enum alone_status {
   ALONE_MEMORY = 2, /* the work memory or an output's is missing or too small */
   ALONE_FILE = 3,   /* a file of weights or state is missing, another program's, or cannot be written */
   ALONE_CPU = 4,    /* this processor, or GPU, runs none of the levels in the program */
-  ALONE_CHECK =
-      5, /* a value is one that an operator does not take (an index out of range), or gives a size out of its range */
+  ALONE_CHECK = 5,  /* an operator does not take a value, such as an index, or a size that it gives is out of range */
   ALONE_DEVICE = 6, /* there is no driver or no GPU, or the driver or a library failed */
   ALONE_LIBRARY = 7 /* a library that the program was exported for (cuBLASLt, cuDNN) is missing or too old */
 } alone_status;
