@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "check.h"
 #include "compiler/loops/linearize.h"
@@ -445,6 +446,56 @@ TEST(Convolution, PatchesFromElements) {
   check_both(in, conv({1, 2}, {2, 3}, {2, 3}));  // with a border more
   check_both(in, conv({1, 2}, {0, -2}, {2, 3}));
   check_both(in, conv({0, 1}, {1, 2}, {2, 3}));
+}
+
+std::vector<std::string> texts_of(const char* target, const std::function<Value(ir::Graph&)>& body) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts(std::vector<int64_t>{});
+  {
+    ops::Builder builder(graph, facts);
+    graph.add_output(body(graph));
+  }
+  CompilerOptions options;
+  options.target = target;
+  return kernel_texts(graph, facts, options);
+}
+
+// A sum asks in each of its steps whether its columns are there only where a tile may end behind the result.
+TEST(Dot, WholeTilesAskForNoColumns) {
+  auto product = [](int64_t m, int64_t n) {
+    return texts_of("x86-64+avx2",
+                    [&](ir::Graph& graph) {
+                      Value a = graph.add_input({DType::Float32, {m, 1536}, false}),
+                            b = graph.add_input({DType::Float32, {1536, n}, false});
+                      return prim::dot_general(a, b, {1}, {0}, {}, {});
+                    })
+        .back();
+  };
+  // 16 panels, six of them in a task, so that the end of the last task is not that of a panel's loop.
+  std::string whole = product(1024, 384), parts = product(1023, 381);
+  EXPECT_EQ(whole.find("mask="), std::string::npos) << whole;
+  EXPECT_EQ(whole.find("min(1023"), std::string::npos) << whole;
+  EXPECT_NE(parts.find("mask="), std::string::npos) << parts;
+}
+
+// Rows of a matrix that has to be written first, as its places lie unevenly, are packed like others whose elements lie apart.
+TEST(Dot, RowsThatAreWrittenFirstArePacked) {
+  std::vector<std::string> texts = texts_of("x86-64+avx2", [](ir::Graph& graph) {
+    Value x = graph.add_input({DType::Float32, {4, 3, 256, 64}, false}),
+          b = graph.add_input({DType::Float32, {1024, 384}, false});
+    Value a = prim::reshape(prim::transpose(x, {0, 2, 1, 3}), {1024, 192});
+    return prim::dot_general(a, b, {0}, {0}, {}, {});
+  });
+  EXPECT_EQ(texts.size(), 4);  // the matrix, its panels, the other's panels, the product
+}
+
+// Rows of a few vectors: the place of each in memory is found by adding, and not by dividing the number of a parallel iteration.
+TEST(Schedules, ShortRowsShareAParallelIteration) {
+  std::string copy = texts_of("x86-64+avx2", [](ir::Graph& graph) {
+                       Value x = graph.add_input({DType::Float32, {1576, 48, 16}, false});
+                       return prim::transpose(x, {1, 0, 2});
+                     }).back();
+  EXPECT_NE(copy.find("range=r2<788>, kind=\"serial\""), std::string::npos) << copy;
 }
 
 }  // namespace

@@ -40,7 +40,8 @@ class Contraction {
       if (!product) product = l_.b().convert(sum(), dot_->types[0].dtype);
       return product;
     });
-    Value mask = e.both(e.within(m_at_, 0, rows_), e.within(n_at_, 0, columns_));
+    bool kept = s_.matrix_tiles || s_.stage_tile;  // its rows end with the result's
+    Value mask = e.both(kept || whole_tiles(rows_, s_.rows) ? Value{} : e.within(m_at_, 0, rows_), within_columns());
     Index index = in_batch({m_at_, n_at_});
     for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
       Value v = g_.graph->outputs()[i].value;
@@ -99,8 +100,7 @@ class Contraction {
 
   Value element_of(Value tile) {
     LoopBuilder& b = l_.b();
-    Expr left = rows_ - row_tile_ * Expr(s_.rows);
-    Expr row = b.loop("serial", min(Expr(s_.rows), left)), column = vector_of_columns(few_of(s_.vectors));
+    Expr row = b.loop("serial", rows_of_tile()), column = vector_of_columns(few_of(s_.vectors));
     m_at_ = row_tile_ * Expr(s_.rows) + row;
     n_at_ = first_column_ + column;
     return b.load(tile, row * tile_ + column);
@@ -192,7 +192,7 @@ class Contraction {
       if (lines + more > most) return;
       auto down = coefficient(place, m), along = coefficient(place, n);
       if (!down || down->is(0) || !along || !along->is(1) || depends_on_values(place)) return;
-      if (!row) row = l_.b().loop("serial", min(Expr(s_.rows), rows_ - row_tile_ * Expr(s_.rows)));
+      if (!row) row = l_.b().loop("serial", rows_of_tile());
       Expr first = ir::substitute(place, [&](Expr e) -> std::optional<Expr> {
         if (e == m) return row_tile_ * Expr(s_.rows) + *row;
         if (e == n) return first_column_;
@@ -220,7 +220,8 @@ class Contraction {
     if (batched_) batch_at_ = b.loop("block", g_.domain.dims[0]);
     row_tile_ = b.loop("block", ceildiv(rows_, s_.rows));
     Expr panel = b.loop("block", ceildiv(columns_, s_.threads));
-    n_at_ = panel * Expr(s_.threads) + b.loop("thread", s_.threads);
+    tile_ = s_.threads;
+    n_at_ = panel * Expr(tile_) + b.loop("thread", tile_);
     unroll_ = b.loop("unroll", s_.rows);
     m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
     k_at_ = k_loops_ = {b.loop("serial", k_[0], 1, 1)};
@@ -234,10 +235,19 @@ class Contraction {
   }
   Expr loop(const char* kind, Expr extent) { return extent.is(1) ? Expr(0) : l_.b().loop(kind, extent); }
 
-  static Expr inside(Expr at, Expr size) {
-    return provably_less(at, size) == std::optional(true) ? at : min(at, size - 1);
+  // Whole tiles lie within the result, which is not seen from a place in one of them.
+  static bool whole_tiles(Expr size, int64_t tile) { return provably_divisible(size, tile); }
+  Value within_columns() {
+    return whole_tiles(columns_, tile_) ? Value{} : l_.expressions().within(n_at_, 0, columns_);
   }
-  Expr inside_rows(Expr m) const { return inside(m, rows_); }
+  static Expr inside(Expr at, Expr size, int64_t tile) {
+    return whole_tiles(size, tile) || provably_less(at, size) == std::optional(true) ? at : min(at, size - 1);
+  }
+  Expr rows_of_tile() const {
+    Expr all(s_.rows);
+    return whole_tiles(rows_, s_.rows) ? all : min(all, rows_ - row_tile_ * all);
+  }
+  Expr inside_rows(Expr m) const { return inside(m, rows_, s_.rows); }
   Index in_batch(Index index) const {
     if (batched_) index.insert(index.begin(), batch_at_);
     return index;
@@ -341,8 +351,8 @@ class Contraction {
     Index index = column_index(n_at_);
     Expressions& e = l_.expressions();
     if (Value whole = filled_up(v, index, n_at_, tile_)) return e.at(whole, index, mask);
-    if (s_.along_k) return e.at(v, column_index(inside(n_at_, columns_)), mask);
-    return e.at(v, index, e.both(e.within(n_at_, 0, columns_), mask));
+    if (s_.along_k) return e.at(v, column_index(inside(n_at_, columns_, tile_)), mask);
+    return e.at(v, index, e.both(within_columns(), mask));
   }
 
   // Panels are filled up with zeros, which may be read: what `v` is a slice of, if `at`, which goes through a tile of so many rows or

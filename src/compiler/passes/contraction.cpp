@@ -153,13 +153,13 @@ class Contractions {
     return prim::dot_general(a, b, of_a, of_b, batch, batch);
   }
 
-  // Where a chain of views reads memory, as an expression in the indices of its result.
+  // Where a chain of views reads memory, or what is written to it, as an expression in the indices of its result.
   struct Source {
     Value value;
     Expr place;
   };
   Source source_of(Value v, Index index) {
-    while (is_view(prim_of(v))) {
+    while (is_view(prim_of(v)) && !out_.in_memory.count(v)) {
       index = view_index(v.node, index);
       v = v.node->arg<Value>(0);
     }

@@ -136,9 +136,6 @@ class Scheduler {
     // All of a small window's are spelled out, so that a loop's end comes once for each vector.
     if (s_.vector_outside && each <= kLong && taps.is_constant() && taps.constant() <= kTaps)
       s_.serial_unroll = static_cast<int>(most.constant());
-    double others = 1;  // parallel iterations besides the vector axis
-    for (Axis& a : s_.axes)
-      if (a.kind == Axis::Parallel) others *= size(a.extent);
     // Bodies as long as a few exponentials fill the processor by themselves, while their copies compete for registers; a
     // reduction's chain of additions gains for longer. Elements that are fetched one by one keep it busy, too.
     constexpr double kFills = 4, kFillsReducing = 8;
@@ -167,19 +164,17 @@ class Scheduler {
     } else {
       inside *= size(last.extent);
     }
-    // Short rows: several for one parallel iteration. Sums inside of vectors read again what the row before read.
-    if (s_.axes.size() >= 2 && (!last.piece || s_.vector_outside) && inside * each < kPieceWork / 2) {
-      Axis* rows = nullptr;
-      for (Axis& a : s_.axes)
-        if (a.kind == Axis::Parallel) rows = &a;
-      if (rows && !rows->spelled_out) {
-        auto piece = static_cast<int64_t>(kPieceWork / (inside * each));
-        if (!rows->extent.is_constant() || rows->extent.constant() > piece) rows->piece = std::max<int64_t>(piece, 1);
-        if (rows->extent.is_constant() && rows->extent.constant() <= piece && others <= static_cast<double>(piece))
-          rows->piece = rows->extent.constant();
-        if (rows->piece == 1) rows->piece = 0;
-        inside *= rows->piece ? static_cast<double>(rows->piece) : 1;
-      }
+    // Short rows: several for one parallel iteration, all of an axis before some of the one around it. Sums inside of vectors read
+    // again what the row before read.
+    bool short_rows = !last.piece || s_.vector_outside;
+    for (size_t i = s_.axes.size(); short_rows && i-- > 0 && inside * each < kPieceWork / 2;) {
+      Axis& rows = s_.axes[i];
+      if (rows.kind != Axis::Parallel || rows.spelled_out) continue;
+      auto piece = static_cast<int64_t>(kPieceWork / (inside * each));
+      int64_t count = rows.extent.is_constant() ? (rows.extent.constant() + piece - 1) / piece : 0;
+      rows.piece = count ? (rows.extent.constant() + count - 1) / count : piece;
+      inside *= static_cast<double>(rows.piece);
+      if (count != 1) break;
     }
     work_ = inside * each;
     if (reducing && last.reduced) choose_stages();

@@ -318,6 +318,7 @@ void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Val
     return;
   }
   llvm::Value* whole = mask ? nullptr : vector_.whole;
+  bool given = mask;
   mask = full_mask(mask);
   value = splat(value, vector_.lanes);
   if (few_steps(index) && target_.masks) {
@@ -335,8 +336,9 @@ void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Val
   llvm::Value* at = address(p, index.base);
   auto masked = [&] { b_.CreateMaskedStore(value, at, align, mask); };
   auto plain = [&] { b_.CreateAlignedStore(value, at, align); };
-  if (mask && whole && !target_.masks) {
+  if (mask && !target_.masks && (whole || given)) {
     // Where masks are no registers of their own, writing through one takes as long as 20 other instructions.
+    if (!whole) whole = lanes_of(mask) > 1 ? b_.CreateAndReduce(mask) : mask;
     emit_if(whole, plain);
     emit_if(b_.CreateNot(whole), masked);
   } else {
