@@ -478,6 +478,25 @@ TEST(Dot, WholeTilesAskForNoColumns) {
   EXPECT_NE(parts.find("mask="), std::string::npos) << parts;
 }
 
+// Of unknown sizes the tasks are found when they are there: so many rows that the second cache holds, and parts of the columns.
+TEST(Dot, TasksOfUnknownSizes) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts({512, 512, 512});
+  ir::Expr m = ir::Expr::size(0), k = ir::Expr::size(1), n = ir::Expr::size(2);
+  {
+    ops::Builder builder(graph, facts);
+    Value a = graph.add_input({DType::Float32, {m, k}, false}), b = graph.add_input({DType::Float32, {k, n}, false});
+    graph.add_output(prim::dot_general(a, b, {1}, {0}, {}, {}));
+  }
+  CompilerOptions options;
+  options.target = "x86-64+avx2";
+  options.size_classes = true;
+  std::string text = kernel_texts(graph, facts, options).back();
+  EXPECT_NE(text.find("// max(1, s1)"), std::string::npos) << text;
+  size_t rows = text.find("kind=\"parallel\"");
+  EXPECT_NE(text.find("kind=\"parallel\"", rows + 1), std::string::npos) << text;
+}
+
 // Rows of a matrix that has to be written first, as its places lie unevenly, are packed like others whose elements lie apart.
 TEST(Dot, RowsThatAreWrittenFirstArePacked) {
   std::vector<std::string> texts = texts_of("x86-64+avx2", [](ir::Graph& graph) {

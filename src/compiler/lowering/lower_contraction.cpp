@@ -56,20 +56,19 @@ class Contraction {
     LoopBuilder& b = l_.b();
     tile_ = s_.along_k ? s_.vectors : s_.vectors * s_.width;
     if (columns_.is_constant()) tile_ = std::min(tile_, columns_.constant());
-    Pieces row_tiles = pieces_of(ceildiv(rows_, s_.rows), s_.row_blocks);
-    Expr panels = ceildiv(columns_, tile_);
+    Expr tiles = ceildiv(rows_, s_.rows), panels = ceildiv(columns_, tile_);
+    Pieces pieces = pieces_of(panels, s_.panel_blocks ? Expr(s_.panel_blocks) : panels);
+    Expr steps(1), in_block(s_.row_blocks);
+    for (Expr k : k_) steps = steps * k;
+    if (s_.row_bytes)
+      in_block = tiles_of_a_block(tiles * pieces.count, s_.rows * size_of(type_of(operand(0)).dtype), steps);
+    Pieces row_tiles = pieces_of(tiles, in_block);
     if (batched_) batch_at_ = b.loop("parallel", g_.domain.dims[0]);
-    Expr rows = loop("parallel", row_tiles.count), panel;
-    if (s_.panel_blocks == 0) {
-      panel = loop("serial", panels);
-    } else {
-      Pieces p = pieces_of(panels, s_.panel_blocks);
-      Expr piece = loop("parallel", p.count);
-      panel = piece * Expr(s_.panel_blocks) + loop("serial", p.inside(piece));
-    }
+    Expr rows = loop("parallel", row_tiles.count), piece = s_.panel_blocks ? loop("parallel", pieces.count) : Expr(0);
+    Expr panel = piece * pieces.size + loop("serial", s_.panel_blocks ? pieces.inside(piece) : panels);
     tiles_in_block_ = row_tiles.inside(rows);
     tile_in_block_ = loop("serial", tiles_in_block_);
-    row_tile_ = rows * Expr(s_.row_blocks) + tile_in_block_;
+    row_tile_ = rows * row_tiles.size + tile_in_block_;
     unroll_ = b.loop("unroll", s_.rows);
     m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
     first_column_ = panel * Expr(tile_);
@@ -106,13 +105,17 @@ class Contraction {
     return b.load(tile, row * tile_ + column);
   }
 
+  // So many tiles of rows as the bytes for them hold, a step of whose sums takes `bytes`, if there are enough tasks then.
+  Expr tiles_of_a_block(Expr tasks, int64_t bytes, Expr steps) const {
+    Expr fit = floordiv(s_.row_bytes / bytes, max(steps, 1));
+    return max(min(min(fit, ceildiv(tasks, s_.row_pieces)), s_.row_blocks), 1);
+  }
+
   // A task copies its rows to tiles, once for all of its panels; each panel is read for all of them.
   void declare_matrix_tiles() {
     LoopBuilder& b = l_.b();
     tile_ = int64_t{s_.vectors} * s_.width;
-    Expr tiles = ceildiv(rows_, s_.rows);
-    Expr fit = floordiv(s_.row_bytes / (s_.rows * kMatrixTile * 4), max(steps(), 1));
-    Expr in_block = max(min(min(fit, ceildiv(tiles, s_.row_pieces)), s_.row_blocks), 1);
+    Expr tiles = ceildiv(rows_, s_.rows), in_block = tiles_of_a_block(tiles, s_.rows * kMatrixTile * 4, steps());
     Pieces panels = pieces_of(ceildiv(columns_, tile_), s_.panel_blocks);
     if (batched_) batch_at_ = b.loop("parallel", g_.domain.dims[0]);
     Expr block = loop("parallel", ceildiv(tiles, in_block)), piece = loop("parallel", panels.count);

@@ -65,11 +65,11 @@ Lowered Lowering::finish(const Schedule& schedule) {
   return out;
 }
 
-Pieces pieces_of(Expr extent, int64_t size) { return {ceildiv(extent, size), size, extent}; }
+Pieces pieces_of(Expr extent, Expr size) { return {ceildiv(extent, size), size, extent}; }
 
 Expr Pieces::inside(Expr piece) const {
-  if (provably_divisible(extent, size)) return Expr(size);
-  return min(Expr(size), extent - piece * Expr(size));
+  if (size.is_constant() && provably_divisible(extent, size.constant())) return size;
+  return min(size, extent - piece * size);
 }
 
 std::vector<Lowered> lower(const Group& group, const Schedule& schedule) {

@@ -34,10 +34,9 @@ class Lowering {
 /// Pieces of an axis: the piece number ranges over `count`, a place in the piece over `inside`, which depends on `piece`.
 struct Pieces {
   ir::Expr count;
-  int64_t size;
-  ir::Expr extent;
+  ir::Expr size, extent;
   ir::Expr inside(ir::Expr piece) const;
 };
-Pieces pieces_of(ir::Expr extent, int64_t size);
+Pieces pieces_of(ir::Expr extent, ir::Expr size);
 
 }  // namespace brasa::compiler

@@ -24,6 +24,8 @@ constexpr double kTask = 30000;
 constexpr double kStridedWork = 4;
 // What a core keeps of a product's operands.
 constexpr int64_t kSecondCache = 1 << 20;
+// Of a product with an unknown number of columns, as many are a task's.
+constexpr int64_t kUnknownPanels = 16;
 // Elements along a side of a tile: of most types a few cache lines.
 constexpr int64_t kTile = 32;
 // A scatter's updates are read once for each piece of their rows, and memory sends the next lines of a long piece ahead. Threads share pieces.
@@ -275,10 +277,20 @@ class Scheduler {
       s_.row_blocks = static_cast<int>(std::clamp<int64_t>(kSecondCache / row_bytes, s_.row_blocks, blocks));
       s_.next_panel = panels_of_b && panels > 1 && s_.row_blocks > 1;
     }
-    tasks = (tasks + s_.row_blocks - 1) / s_.row_blocks;
+    int64_t in_block = s_.row_blocks;
+    // Where sizes are unknown, that is found when they are there.
+    if (!s_.stage_rows && !(m.is_constant() && n.is_constant() && k.is_constant())) {
+      constexpr int kMostBlocks = 128, kTasks = 4;
+      s_.row_blocks = kMostBlocks;
+      s_.row_bytes = kSecondCache;
+      s_.row_pieces = kTasks * m_.threads;
+      s_.next_panel = panels_of_b;
+      in_block = std::clamp<int64_t>(std::min(kSecondCache / row_bytes, tasks / s_.row_pieces), 1, kMostBlocks);
+    }
+    tasks = (tasks + in_block - 1) / in_block;
     int64_t pieces = std::clamp<int64_t>((enough + tasks - 1) / std::max<int64_t>(tasks, 1), 1, panels);
-    s_.panel_blocks = n.is_constant() ? static_cast<int>((panels + pieces - 1) / pieces) : 0;
-    work_ = static_cast<double>(s_.row_blocks * tile.rows) * static_cast<double>(size(n, 512)) /
+    s_.panel_blocks = static_cast<int>(n.is_constant() ? (panels + pieces - 1) / pieces : kUnknownPanels);
+    work_ = static_cast<double>(in_block * tile.rows) * static_cast<double>(size(n, 512)) /
             static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
   }
 
@@ -298,7 +310,7 @@ class Scheduler {
   // Rows are copied to tiles once for all panels of a task; as many as the second cache keeps beside what passes by. A panel is read
   // for all of them.
   void matrix_tiles(Expr m, Expr n, Expr k, Expr batch, Value first) {
-    constexpr int64_t kBytesOfRows = 1 << 20, kMostBlocks = 16, kUnknownPanels = 16, kPieces = 4;
+    constexpr int64_t kBytesOfRows = 1 << 20, kMostBlocks = 16, kPieces = 4;
     ContractionTile tile = matrix_tile(m, n);
     s_.matrix_tiles = true;
     s_.rows = tile.rows;
