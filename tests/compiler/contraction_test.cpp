@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "check.h"
 #include "compiler/loops/linearize.h"
@@ -244,50 +243,6 @@ TEST(Dot, LargeOnEveryTarget) {
         }
 }
 
-// The tiles of a transposed operand lie in its panels as a whole, at sizes of which nothing is known, too: a row's place is its number
-// in the tile, and depends on no size.
-TEST(Dot, TilesReadWholePanels) {
-  for (const char* target : {"x86-64+avx2", "x86-64+avx512"}) {
-    ir::Graph graph(ir::Level::Primitives);
-    ir::Facts facts({512, 512, 512});
-    ir::Expr m = ir::Expr::size(0), k = ir::Expr::size(1), n = ir::Expr::size(2);
-    {
-      ops::Builder builder(graph, facts);
-      Value a = graph.add_input({DType::Float32, {k, m}, false}), b = graph.add_input({DType::Float32, {k, n}, false});
-      graph.add_output(prim::dot_general(a, b, {0}, {0}, {}, {}));
-    }
-    CompilerOptions options;
-    options.target = target;
-    options.size_classes = true;
-    std::vector<std::string> texts = kernel_texts(graph, facts, options);
-    ASSERT_EQ(texts.size(), 3) << target;
-    EXPECT_EQ(texts.back().find("min(s0 - 1"), std::string::npos) << texts.back();
-  }
-}
-
-// Rows that lie a multiple of 4096 bytes apart fall on one place of the first cache, and 14 of them do not stay there.
-TEST(Dot, RowsThatFallOnOnePlaceArePacked) {
-  auto kernels = [](int64_t k, const char* target) {
-    ir::Graph graph(ir::Level::Primitives);
-    ir::Facts facts(std::vector<int64_t>{});
-    {
-      ops::Builder builder(graph, facts);
-      Value a = graph.add_input({DType::Float32, {512, k}, false}),
-            b = graph.add_input({DType::Float32, {k, 512}, false});
-      graph.add_output(prim::dot_general(a, b, {1}, {0}, {}, {}));
-    }
-    CompilerOptions options;
-    options.target = target;
-    return kernel_texts(graph, facts, options).size();
-  };
-  EXPECT_EQ(kernels(1024, "x86-64+avx512"), 3);
-  EXPECT_EQ(kernels(2048, "x86-64+avx512"), 3);
-  EXPECT_EQ(kernels(1000, "x86-64+avx512"), 2);
-  EXPECT_EQ(kernels(1024, "x86-64+avx2"), 2);
-  check({{DType::Float64, {40, 512}}, {DType::Float64, {512, 130}}},
-        [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {})}; });
-}
-
 TEST(Dot, PrologueAndEpilogue) {
   Report r = check(
       {{DType::Float32, {64, 48}}, {DType::Float32, {96, 48}}, {DType::Float32, {96}}, {DType::Float32, {64, 96}}},
@@ -446,75 +401,6 @@ TEST(Convolution, PatchesFromElements) {
   check_both(in, conv({1, 2}, {2, 3}, {2, 3}));  // with a border more
   check_both(in, conv({1, 2}, {0, -2}, {2, 3}));
   check_both(in, conv({0, 1}, {1, 2}, {2, 3}));
-}
-
-std::vector<std::string> texts_of(const char* target, const std::function<Value(ir::Graph&)>& body) {
-  ir::Graph graph(ir::Level::Primitives);
-  ir::Facts facts(std::vector<int64_t>{});
-  {
-    ops::Builder builder(graph, facts);
-    graph.add_output(body(graph));
-  }
-  CompilerOptions options;
-  options.target = target;
-  return kernel_texts(graph, facts, options);
-}
-
-// A sum asks in each of its steps whether its columns are there only where a tile may end behind the result.
-TEST(Dot, WholeTilesAskForNoColumns) {
-  auto product = [](int64_t m, int64_t n) {
-    return texts_of("x86-64+avx2",
-                    [&](ir::Graph& graph) {
-                      Value a = graph.add_input({DType::Float32, {m, 1536}, false}),
-                            b = graph.add_input({DType::Float32, {1536, n}, false});
-                      return prim::dot_general(a, b, {1}, {0}, {}, {});
-                    })
-        .back();
-  };
-  // 16 panels, six of them in a task, so that the end of the last task is not that of a panel's loop.
-  std::string whole = product(1024, 384), parts = product(1023, 381);
-  EXPECT_EQ(whole.find("mask="), std::string::npos) << whole;
-  EXPECT_EQ(whole.find("min(1023"), std::string::npos) << whole;
-  EXPECT_NE(parts.find("mask="), std::string::npos) << parts;
-}
-
-// Of unknown sizes the tasks are found when they are there: so many rows that the second cache holds, and parts of the columns.
-TEST(Dot, TasksOfUnknownSizes) {
-  ir::Graph graph(ir::Level::Primitives);
-  ir::Facts facts({512, 512, 512});
-  ir::Expr m = ir::Expr::size(0), k = ir::Expr::size(1), n = ir::Expr::size(2);
-  {
-    ops::Builder builder(graph, facts);
-    Value a = graph.add_input({DType::Float32, {m, k}, false}), b = graph.add_input({DType::Float32, {k, n}, false});
-    graph.add_output(prim::dot_general(a, b, {1}, {0}, {}, {}));
-  }
-  CompilerOptions options;
-  options.target = "x86-64+avx2";
-  options.size_classes = true;
-  std::string text = kernel_texts(graph, facts, options).back();
-  EXPECT_NE(text.find("// max(1, s1)"), std::string::npos) << text;
-  size_t rows = text.find("kind=\"parallel\"");
-  EXPECT_NE(text.find("kind=\"parallel\"", rows + 1), std::string::npos) << text;
-}
-
-// Rows of a matrix that has to be written first, as its places lie unevenly, are packed like others whose elements lie apart.
-TEST(Dot, RowsThatAreWrittenFirstArePacked) {
-  std::vector<std::string> texts = texts_of("x86-64+avx2", [](ir::Graph& graph) {
-    Value x = graph.add_input({DType::Float32, {4, 3, 256, 64}, false}),
-          b = graph.add_input({DType::Float32, {1024, 384}, false});
-    Value a = prim::reshape(prim::transpose(x, {0, 2, 1, 3}), {1024, 192});
-    return prim::dot_general(a, b, {0}, {0}, {}, {});
-  });
-  EXPECT_EQ(texts.size(), 4);  // the matrix, its panels, the other's panels, the product
-}
-
-// Rows of a few vectors: the place of each in memory is found by adding, and not by dividing the number of a parallel iteration.
-TEST(Schedules, ShortRowsShareAParallelIteration) {
-  std::string copy = texts_of("x86-64+avx2", [](ir::Graph& graph) {
-                       Value x = graph.add_input({DType::Float32, {1576, 48, 16}, false});
-                       return prim::transpose(x, {1, 0, 2});
-                     }).back();
-  EXPECT_NE(copy.find("range=r2<788>, kind=\"serial\""), std::string::npos) << copy;
 }
 
 }  // namespace

@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "check.h"
+#include "compiler/pipeline.h"
+
+// What the kernels of products look like: panels, tiles, tasks.
+namespace brasa::compiler {
+namespace {
+
+using namespace testing;
+using ir::Value;
+using Values = std::vector<Value>;
+namespace prim = ops::prim;
+
+// With sizes of which nothing is known but these examples.
+std::vector<std::string> texts_of(const char* target, const std::vector<int64_t>& examples,
+                                  const std::function<Value(ir::Graph&)>& body) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts(examples);
+  {
+    ops::Builder builder(graph, facts);
+    graph.add_output(body(graph));
+  }
+  CompilerOptions options;
+  options.target = target;
+  options.size_classes = !examples.empty();
+  return kernel_texts(graph, facts, options);
+}
+
+Value input(ir::Graph& graph, ops::Shape shape) { return graph.add_input({DType::Float32, std::move(shape), false}); }
+
+// The tiles of a transposed operand lie in its panels as a whole, at sizes of which nothing is known, too: a row's place is its number
+// in the tile, and depends on no size.
+TEST(Dot, TilesReadWholePanels) {
+  ir::Expr m = ir::Expr::size(0), k = ir::Expr::size(1), n = ir::Expr::size(2);
+  for (const char* target : {"x86-64+avx2", "x86-64+avx512"}) {
+    std::vector<std::string> texts = texts_of(target, {512, 512, 512}, [&](ir::Graph& graph) {
+      return prim::dot_general(input(graph, {k, m}), input(graph, {k, n}), {0}, {0}, {}, {});
+    });
+    ASSERT_EQ(texts.size(), 3) << target;
+    EXPECT_EQ(texts.back().find("min(s0 - 1"), std::string::npos) << texts.back();
+  }
+}
+
+// Rows that lie a multiple of 4096 bytes apart fall on one place of the first cache, and 14 of them do not stay there.
+TEST(Dot, RowsThatFallOnOnePlaceArePacked) {
+  auto kernels = [](int64_t k, const char* target) {
+    return texts_of(target, {},
+                    [&](ir::Graph& graph) {
+                      return prim::dot_general(input(graph, {512, k}), input(graph, {k, 512}), {1}, {0}, {}, {});
+                    })
+        .size();
+  };
+  EXPECT_EQ(kernels(1024, "x86-64+avx512"), 3);
+  EXPECT_EQ(kernels(2048, "x86-64+avx512"), 3);
+  EXPECT_EQ(kernels(1000, "x86-64+avx512"), 2);
+  EXPECT_EQ(kernels(1024, "x86-64+avx2"), 2);
+  check({{DType::Float64, {40, 512}}, {DType::Float64, {512, 130}}},
+        [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {})}; });
+}
+
+// A sum asks in each of its steps whether its columns are there only where a tile may end behind the result.
+TEST(Dot, WholeTilesAskForNoColumns) {
+  auto product = [](int64_t m, int64_t n) {
+    return texts_of("x86-64+avx2", {},
+                    [&](ir::Graph& graph) {
+                      return prim::dot_general(input(graph, {m, 1536}), input(graph, {1536, n}), {1}, {0}, {}, {});
+                    })
+        .back();
+  };
+  // 16 panels, six of them in a task, so that the end of the last task is not that of a panel's loop.
+  std::string whole = product(1024, 384), parts = product(1023, 381);
+  EXPECT_EQ(whole.find("mask="), std::string::npos) << whole;
+  EXPECT_EQ(whole.find("min(1023"), std::string::npos) << whole;
+  EXPECT_NE(parts.find("mask="), std::string::npos) << parts;
+}
+
+// Of unknown sizes the tasks are found when they are there: so many rows that the second cache holds, and parts of the columns.
+TEST(Dot, TasksOfUnknownSizes) {
+  ir::Expr m = ir::Expr::size(0), k = ir::Expr::size(1), n = ir::Expr::size(2);
+  std::string text = texts_of("x86-64+avx2", {512, 512, 512}, [&](ir::Graph& graph) {
+                       return prim::dot_general(input(graph, {m, k}), input(graph, {k, n}), {1}, {0}, {}, {});
+                     }).back();
+  EXPECT_NE(text.find("// max(1, s1)"), std::string::npos) << text;
+  size_t rows = text.find("kind=\"parallel\"");
+  EXPECT_NE(text.find("kind=\"parallel\"", rows + 1), std::string::npos) << text;
+}
+
+// Rows of a matrix that has to be written first, as its places lie unevenly, are packed like others whose elements lie apart.
+TEST(Dot, RowsThatAreWrittenFirstArePacked) {
+  std::vector<std::string> texts = texts_of("x86-64+avx2", {}, [](ir::Graph& graph) {
+    Value x = prim::transpose(input(graph, {4, 3, 256, 64}), {0, 2, 1, 3});
+    return prim::dot_general(prim::reshape(x, {1024, 192}), input(graph, {1024, 384}), {0}, {0}, {}, {});
+  });
+  EXPECT_EQ(texts.size(), 4);  // the matrix, its panels, the other's panels, the product
+}
+
+// Rows of a few vectors: the place of each in memory is found by adding, and not by dividing the number of a parallel iteration.
+TEST(Schedules, ShortRowsShareAParallelIteration) {
+  std::string copy = texts_of("x86-64+avx2", {}, [](ir::Graph& graph) {
+                       return prim::transpose(input(graph, {1576, 48, 16}), {1, 0, 2});
+                     }).back();
+  EXPECT_NE(copy.find("range=r2<788>, kind=\"serial\""), std::string::npos) << copy;
+}
+
+}  // namespace
+}  // namespace brasa::compiler
