@@ -45,6 +45,7 @@ constexpr GraphPass kForms[] = {
     {"channels_last", true, keep_channels_last},
     {"single_places", true, sum_single_places},
     {"convolutions", false, lower_convolutions},
+    {"turn_products", true, turn_products},
     {"split_products", true, split_products},
     {"contractions", false, shape_contractions},
     {"narrow_products", true, narrow_products},

@@ -228,7 +228,9 @@ class Contractions {
       bool across = in_a ? !in_a->column.is(1) : tiles && is(step_within(a, rank - 2, tile.rows), 1);
       bool crowds =
           !across && in_a && !tiles && at_least(m * k, kLarge) && at_least(n, 128) && crowded(in_a->row, t, tile.rows);
-      bool pack_rows = crowds || (across && at_least(n, 16) && at_least(m * k, kLarge / 16));
+      // Columns that lie near each other are read as they lie, if the second cache holds them; but for pairs.
+      bool far = !in_a || words || at_least(m * k, kBeyondCache) || at_least(in_a->column, kFarColumn / size_of(t));
+      bool pack_rows = crowds || (across && far && at_least(n, 16) && at_least(m * k, kLarge / 16));
       // What there is to compute along crowded rows is done as they lie; what is read as words is not widened.
       if (crowds || (words && !pack_rows)) in_order(a);
       if (pack_rows) a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes));
@@ -347,7 +349,8 @@ class Contractions {
     return prim::reshape(prim::convert(sum, t), result);
   }
 
-  static constexpr int64_t kLarge = 1 << 14;  // elements
+  static constexpr int64_t kLarge = 1 << 14, kBeyondCache = 1 << 17;  // elements
+  static constexpr int64_t kFarColumn = 2048;                         // bytes
 
   Primitives& out_;
   const Machine& m_;

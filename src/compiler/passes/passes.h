@@ -59,6 +59,8 @@ void keep_channels_last(Primitives& p, const PassContext& context);
 void sum_single_places(Primitives& p, const PassContext& context);
 /// Convolutions become contractions that read neighbours where they are in memory, and over sliding windows where steps are unknown.
 void lower_convolutions(Primitives& p, const PassContext& context);
+/// On a CPU: products that are transposed are products of exchanged operands.
+void turn_products(Primitives& p, const PassContext& context);
 /// On a CPU: products whose sums are too long for the second cache are made in parts.
 void split_products(Primitives& p, const PassContext& context);
 /// Contractions become [b,] m, k… · [b,] k…, n; with one row or column a reduction; an operand that is used often, or lies along no
