@@ -274,7 +274,9 @@ class Scheduler {
     // One that comes from beyond the second cache is used for all rows that this has room for.
     int64_t bytes = size_of(type_of(second).dtype), row_bytes = tile.rows * size(k, 512) * bytes;
     if (!s_.stage_rows && size(k, 512) * size(n, 512) * bytes > kSecondCache) {
-      s_.row_blocks = static_cast<int>(std::clamp<int64_t>(kSecondCache / row_bytes, s_.row_blocks, blocks));
+      int64_t most = std::clamp<int64_t>(kSecondCache / row_bytes, s_.row_blocks, blocks),
+              parts = (blocks - 1) / most + 1;
+      s_.row_blocks = static_cast<int>((blocks - 1) / parts + 1);  // evenly
       s_.next_panel = panels_of_b && panels > 1 && s_.row_blocks > 1;
     }
     int64_t in_block = s_.row_blocks;
