@@ -32,6 +32,11 @@ bool takes(const Node& n) {
   return features && runtime::cuda::takes_attention(query.dtype, *features) && n.args.back().get<double>() > 0;
 }
 
+bool takes_reduced(const Node& n) {
+  return is_reduced_floating(type_of(n.arg<Value>(first_head(n))).dtype) && takes(n);
+}
+bool takes_in_tf32(const Node& n) { return type_of(n.arg<Value>(first_head(n))).dtype == DType::Float32 && takes(n); }
+
 bool are_heads(const Steps& s, const ir::Shape& shape) { return s.of.back().is(1) || shape.back().is(1); }
 bool is_anywhere(const Steps&, const ir::Shape&) { return true; }
 bool is_vector(const Steps& s, const ir::Shape& shape) {
@@ -378,11 +383,12 @@ constexpr auto prepare = [](const Group& g, const CompilerOptions&, ir::Facts&) 
   return std::make_unique<AttentionCall>(g);
 };
 
-constexpr Implementation attention(std::string_view primitive) {
-  return {.library = "attention",
+constexpr Implementation attention(std::string_view library, std::string_view primitive,
+                                   bool (*supports)(const Node& n)) {
+  return {.library = library,
           .name = "attention in one pass",
           .primitive = primitive,
-          .supports = takes,
+          .supports = supports,
           .prepare = prepare,
           .place = place,
           .reads = reads};
@@ -390,7 +396,10 @@ constexpr Implementation attention(std::string_view primitive) {
 
 }  // namespace
 
-const Implementation kAttention = attention("prim::attention");
+const Implementation kAttention = attention("attention", "prim::attention", takes_reduced);
+const Implementation kAttentionBackward = attention("attention", "prim::attention_backward", takes_reduced);
+const Implementation kAttentionInTf32 = attention("attention_tf32", "prim::attention", takes_in_tf32);
+const Implementation kAttentionInTf32Backward = attention("attention_tf32", "prim::attention_backward", takes_in_tf32);
 const Implementation kMaskedAttention = {
     .library = "attention",
     .name = "attention of a row",
@@ -401,7 +410,6 @@ const Implementation kMaskedAttention = {
     },
     .place = place_row,
     .reads = reads_row};
-const Implementation kAttentionBackward = attention("prim::attention_backward");
 const Implementation kPackedGradients = {.library = "attention",
                                          .name = "attention in one pass",
                                          .primitive = "prim::transpose",
