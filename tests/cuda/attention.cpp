@@ -385,10 +385,15 @@ TEST(Attention, Float32IsOneCallWhereItMayBeRounded) {
       launched(through);  // a first call may compute more than it gives
       EXPECT_EQ(launched(through), !allowed ? 0 : through ? 3 : 4) << through;  // eager: forward once more
     }
+  // Masks and wide heads with all of their scores are composed.
   Tensor row = randn({1, 2, 1, 16}).to(kCUDA), mask = ones({1, 5}, kBool).to(kCUDA);
+  Tensor wide = randn({1, 2, 5, 80}).to(kCUDA);
   int before = launches();
   scaled_dot_product_attention(row, q.detach(), q.detach(), mask);
+  scaled_dot_product_attention(wide, wide, wide);
   EXPECT_EQ(launches() - before, 0);
+  scaled_dot_product_attention(wide, wide, wide, std::nullopt, 0.0, true);
+  EXPECT_EQ(launches() - before, 1);
   set_float32_matmul_precision("highest");
 }
 

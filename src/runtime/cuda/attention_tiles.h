@@ -63,7 +63,7 @@ class AttentionTiles : public TensorCores {
   }
   static Block block_of_float32(AttentionPass pass, bool small) {
     switch (pass) {
-      case AttentionPass::Forward: return small ? Block{4, 32, 32} : Block{4, 16, 16};
+      case AttentionPass::Forward: return {4, 32, 32};
       case AttentionPass::ByQuery: return small ? Block{4, 32, 32} : Block{4, 16, 16};
       case AttentionPass::ByKey: return small ? Block{4, 32, 32} : Block{2, 16, 16};
       case AttentionPass::ForwardOfHead: return {7, kMostRowsOfHead, 32, 2};
@@ -75,7 +75,8 @@ class AttentionTiles : public TensorCores {
   int stage_bytes() const { return 2 * tile_bytes() + (by_key_ ? 8 * tile_ : 0); }
   int own_bytes() const { return kept_ ? 2 * own_tile_bytes() : 0; }
   int shared_bytes() const {
-    int before = !kept_ ? 2 : by_key_ ? 0 : 1;  // own matrices that lie there before tiles do
+    // Own matrices that lie there before tiles do.
+    int before = pass_ == AttentionPass::Forward ? 1 : !kept_ ? 2 : by_key_ ? 0 : 1;
     return own_bytes() + std::max(2 * stage_bytes(), before * own_tile_bytes());
   }
 

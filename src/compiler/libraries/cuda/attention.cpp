@@ -24,6 +24,8 @@ std::vector<size_t> vectors_of(const Node& n) {
   return is_backward(n) ? std::vector<size_t>{5} : std::vector<size_t>{};
 }
 
+bool is_causal(const Node& n) { return n.args[n.args.size() - 2].get<bool>(); }
+
 bool takes(const Node& n) {
   const ir::Type& query = type_of(n.arg<Value>(first_head(n)));
   auto features = query.shape.back().maybe_constant();
@@ -35,7 +37,12 @@ bool takes(const Node& n) {
 bool takes_reduced(const Node& n) {
   return is_reduced_floating(type_of(n.arg<Value>(first_head(n))).dtype) && takes(n);
 }
-bool takes_in_tf32(const Node& n) { return type_of(n.arg<Value>(first_head(n))).dtype == DType::Float32 && takes(n); }
+// A library multiplies wide heads so much faster than mma does that scores in memory pay, unless half of them are left out.
+bool takes_in_tf32(const Node& n) {
+  constexpr int64_t kWide = 64;
+  const ir::Type& query = type_of(n.arg<Value>(first_head(n)));
+  return query.dtype == DType::Float32 && takes(n) && (is_causal(n) || query.shape.back().constant() <= kWide);
+}
 
 bool are_heads(const Steps& s, const ir::Shape& shape) { return s.of.back().is(1) || shape.back().is(1); }
 bool is_anywhere(const Steps&, const ir::Shape&) { return true; }
@@ -230,7 +237,7 @@ class AttentionCall final : public DeviceCall {
     backward_ = is_backward(n);
     const ir::Shape &query = type_of(n.arg<Value>(first_head(n))).shape,
                     &key = type_of(n.arg<Value>(first_head(n) + 1)).shape;
-    kind_ = {type_of(n.arg<Value>(first_head(n))).dtype, query[3].constant(), n.args[n.args.size() - 2].get<bool>()};
+    kind_ = {type_of(n.arg<Value>(first_head(n))).dtype, query[3].constant(), is_causal(n)};
     scale_ = n.args.back().get<double>();
     batches_ = SizeProgram(query[0]);
     heads_ = SizeProgram(query[1]);
