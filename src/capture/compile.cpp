@@ -1,6 +1,7 @@
 #include <brasa/compile.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "capture/describe.h"
@@ -8,6 +9,7 @@
 #include "capture/session.h"
 #include "capture/stance.h"
 #include "compiler/run/compiled.h"
+#include "runtime/float32_products.h"
 #include "support/epoch.h"
 #include "support/error.h"
 #include "support/mutex.h"
@@ -23,13 +25,13 @@ std::vector<std::string> list_backends() { return capture::backend_names(); }
 
 namespace detail {
 
-// A compiled function: its state until the next reset.
+// A compiled function: its state until the next reset, one for each precision that it is called with.
 struct CompiledFunction {
   CompileOptions options;
   capture::Backend backend;
   Mutex mutex;
   uint64_t resets;
-  std::shared_ptr<CompiledState> state;
+  std::array<std::shared_ptr<CompiledState>, 2> states;  // by whether products of float32 may be rounded
 
   std::shared_ptr<CompiledState> present();
 };
@@ -50,11 +52,14 @@ std::shared_ptr<CompiledState> make_state(const CompiledFunction& f) {
 }  // namespace
 
 std::shared_ptr<CompiledState> CompiledFunction::present() {
+  bool rounds = runtime::float32_products_in_tf32();
   std::lock_guard lock(mutex);
   if (uint64_t now = brasa::detail::resets.load(std::memory_order_relaxed); now != resets) {
-    state = make_state(*this);
+    states = {};
     resets = now;
   }
+  std::shared_ptr<CompiledState>& state = states[rounds];
+  if (!state) state = make_state(*this);
   return state;
 }
 
@@ -69,7 +74,6 @@ std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options) {
               "; it must be at least 1 (disable runs a function uncompiled)");
   f->options = std::move(options);
   f->resets = resets.load(std::memory_order_relaxed);
-  f->state = make_state(*f);
   return f;
 }
 

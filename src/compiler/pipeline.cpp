@@ -87,7 +87,7 @@ Machine machine_for(const CompilerOptions& options) {
   machine.aligned = options.aligned;
   machine.one_order = options.numbers == Numbers::Strict;
   if (machine_of(device.code, 1).gpu) machine.processors = device.processors;
-  machine.libraries = Libraries(device.libraries);
+  machine.libraries = libraries_of(device);
   return machine;
 }
 
@@ -294,7 +294,7 @@ std::vector<KernelCost> costs_of(const LoweredGraph& lowered, const ir::Facts& f
 }  // namespace
 
 ops::TargetScope::Takes computed_whole(const runtime::Device& device) {
-  return taken_by(Libraries(device.properties().libraries));
+  return taken_by(libraries_of(device.properties()));
 }
 
 std::span<const GraphPass> algebra_passes() { return kAlgebra; }

@@ -4,6 +4,7 @@
 
 #include "compiler/compile.h"
 #include "ops/builder.h"
+#include "runtime/float32_products.h"
 #include "support/epoch.h"
 #include "support/error.h"
 #include "tensor/execute_call.h"
@@ -58,7 +59,8 @@ uint64_t stride_classes(std::span<const int64_t> strides) {
 
 uint64_t call_word(uint32_t way, const Call& call) {
   brasa::Device id = call.device.id();
-  return way | (call.into ? 1 << 8 : 0) | uint64_t{static_cast<uint8_t>(id.type())} << 16 |
+  bool rounds = !call.device.on_host() && runtime::float32_products_in_tf32();
+  return way | (call.into ? 1 << 8 : 0) | uint64_t{rounds} << 9 | uint64_t{static_cast<uint8_t>(id.type())} << 16 |
          uint64_t{static_cast<uint8_t>(id.index())} << 24;
 }
 

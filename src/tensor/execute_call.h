@@ -42,7 +42,7 @@ class InputSymbols {
   std::vector<int64_t> hints_;
 };
 
-/// Of a signature: the way of running and the device.
+/// Of a signature: the way of running, the device, and whether that may round products of float32.
 uint64_t call_word(uint32_t way, const Call& call);
 /// Of a signature: what the graph's input for `in` is.
 uint64_t input_word(const InputTensor& in, uint32_t rank, bool contiguous, std::span<const int64_t> strides,

@@ -156,6 +156,30 @@ void multiply(Machine& m, const Instruction& i, uint32_t lanes) {
       r[i.operands[0].list[k]][l] = std::bit_cast<uint32_t>(sum[l / 4 + 8 * (k / 2)][2 * (l % 4) + k % 2]);
 }
 
+// Of float32: the tensor cores read TF32, which is its first 19 bits.
+void multiply_tf32(Machine& m, const Instruction& i, uint32_t lanes) {
+  whole_warp(i, lanes);
+  auto& r = *m.registers;
+  auto tf32 = [&](int reg, int lane) { return std::bit_cast<float>(u(r[reg][lane]) & 0xffffe000u); };
+  float a[16][8], b[8][8];
+  for (int l = 0; l < kLanes; ++l)
+    for (int k = 0; k < 4; ++k) {
+      a[l / 4 + 8 * (k % 2)][l % 4 + 4 * (k / 2)] = tf32(i.operands[1].list[k], l);
+      if (k < 2) b[l % 4 + 4 * k][l / 4] = tf32(i.operands[2].list[k], l);
+    }
+  for (int l = 0; l < kLanes; ++l)
+    for (int e = 0; e < 4; ++e) {
+      float sum = std::bit_cast<float>(u(r[i.operands[3].list[e]][l]));
+      for (int k = 0; k < 8; ++k) sum += a[l / 4 + 8 * (e / 2)][k] * b[k][2 * (l % 4) + e % 2];
+      r[i.operands[0].list[e]][l] = std::bit_cast<uint32_t>(sum);
+    }
+}
+// To the nearest, ties away from zero.
+float tf32(float v) {
+  if (!std::isfinite(v)) return v;
+  return std::bit_cast<float>((std::bit_cast<uint32_t>(v) + 0x1000u) & 0xffffe000u);
+}
+
 template <bool transposed>
 void load_matrices(Machine& m, const Instruction& i, uint32_t lanes) {
   whole_warp(i, lanes);
@@ -253,6 +277,7 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"ld.param.u64", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return v; }); }},
       {"ld.global.f32", load<uint32_t>},
       {"ld.global.b16", load<uint16_t>},
+      {"ld.global.b32", load<uint32_t>},
       {"ld.global.b64", load<uint64_t>},
       {"ld.global.u8", load<uint8_t>},
       {"ld.global.v4.b32", load_parts<4>},
@@ -269,6 +294,7 @@ const std::map<std::string, Does, std::less<>>& instructions() {
          });
        }},
       {"ld.shared.v2.f32", load_shared<2>},
+      {"ld.shared.v2.b32", load_shared<2>},
       {"ld.shared.v4.b32", load_shared<4>},
       {"st.shared.f32", store_shared<1>},
       {"st.shared.b32", store_shared<1>},
@@ -277,6 +303,8 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", load_matrices<true>},
       {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", multiply<Half>},
       {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", multiply<BFloat16>},
+      {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", multiply_tf32},
+      {"cvt.rna.tf32.f32", [](M m, I i, L l) { of_float(m, i, l, tf32); }},
       {"shfl.sync.bfly.b32",
        [](M m, I i, L lanes) {
          whole_warp(i, lanes);

@@ -94,10 +94,15 @@ class Libraries {
   bool takes(const ops::Row& row, const ir::Args& args) const;
   /// Those that take more than a node of this primitive.
   std::vector<const Implementation*> of_groups(const ir::Op* op) const;
+  const std::vector<std::string_view>& names() const { return names_; }
 
  private:
+  std::vector<std::string_view> names_;
   std::vector<std::pair<const ir::Op*, const Implementation*>> rows_;
 };
+
+/// Those of a device that may be called now: one that rounds operands of float32 is left out unless the user allows it.
+Libraries libraries_of(const runtime::Properties& device);
 
 /// Calls that compute more than a node, by the last one.
 struct LibraryGroup {

@@ -13,7 +13,8 @@ extern const Implementation kSort;
 extern const Implementation kSparseMm;
 extern const Implementation kWhile;
 // cuda/attention.cpp
-extern const Implementation kAttention, kAttentionBackward, kMaskedAttention, kPackedGradients;
+extern const Implementation kAttention, kAttentionBackward, kAttentionInTf32, kAttentionInTf32Backward,
+    kMaskedAttention, kPackedGradients;
 // cuda/convolution.cpp
 extern const Implementation kConvolution, kConvolutionByInput, kConvolutionByWeight;
 // cuda/product.cpp

@@ -1,6 +1,7 @@
 #include "ops/table.h"
 #include "compiler/libraries/alone.h"
 #include "compiler/libraries/rows.h"
+#include "runtime/float32_products.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -10,6 +11,8 @@ namespace {
 constexpr const Implementation* kTable[] = {
     &kAttention,
     &kAttentionBackward,
+    &kAttentionInTf32,
+    &kAttentionInTf32Backward,
     &kMaskedAttention,
     &kPackedGradients,
     &kConvolution,
@@ -58,7 +61,7 @@ DeviceCall::~DeviceCall() = default;
 
 std::span<const Implementation* const> implementations() { return kTable; }
 
-Libraries::Libraries(std::span<const std::string_view> names) {
+Libraries::Libraries(std::span<const std::string_view> names) : names_(names.begin(), names.end()) {
   for (std::string_view name : names) {
     size_t before = rows_.size();
     for (const Implementation* i : kTable) {
@@ -88,6 +91,12 @@ std::vector<const Implementation*> Libraries::of_groups(const ir::Op* op) const 
   for (auto [primitive, i] : rows_)
     if (primitive == op && i->covers) out.push_back(i);
   return out;
+}
+
+Libraries libraries_of(const runtime::Properties& device) {
+  std::vector<std::string_view> names = device.libraries;
+  if (!runtime::float32_products_in_tf32()) std::erase(names, kAttentionInTf32.library);
+  return Libraries(names);
 }
 
 int64_t LibraryCall::integer(size_t arg) const {

@@ -271,7 +271,7 @@ std::string graph_key(const Graph& graph, const ir::Facts& facts, const Compiler
   const char* passes = environment("BRASA_DISABLE_PASSES");
   std::string all =
       str(kPipelineVersion, "\n", at.target, " ", at.code, " ", at.processors, " ", device.on_host(), " ");
-  for (std::string_view library : at.libraries) all += str(library, ",");
+  for (std::string_view library : machine.libraries.names()) all += str(library, ",");
   all += str(" ", options.target, " ", static_cast<int>(options.numbers), " ", machine.threads, " ", options.aligned,
              options.measure, options.keep_launches, options.size_classes, options.lasting, "\n", passes ? passes : "",
              "\n", facts.facts(), "\n");

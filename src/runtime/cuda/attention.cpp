@@ -10,7 +10,7 @@
 namespace brasa::runtime::cuda {
 namespace {
 
-constexpr int64_t kMostFeatures = 128, kElement = 2;
+constexpr int64_t kMostFeatures = 128;
 constexpr double kLog2E = 1.4426950408889634;
 
 // A kernel on one device.
@@ -42,21 +42,27 @@ const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device
   }
 }
 
-bool is_aligned(const Heads& h, int64_t features) {
+int64_t element_of(const AttentionKind& kind) { return static_cast<int64_t>(size_of(kind.dtype)); }
+
+bool is_aligned(const Heads& h, const AttentionKind& kind) {
   constexpr int64_t kChunk = 16;
   return reinterpret_cast<uintptr_t>(h.data) % kChunk == 0 &&
-         ((h.batch | h.head | h.row | features) * kElement) % kChunk == 0;
+         ((h.batch | h.head | h.row | kind.features) * element_of(kind)) % kChunk == 0;
 }
 
 Slot bits(float v) { return std::bit_cast<uint32_t>(v); }
 
-// Blocks of twice the rows read the other side half as often. There must be enough of them, and registers for what they keep.
+// Blocks of twice the rows read the other side half as often. There must be enough of them, and registers for what they keep, or shared
+// memory for float32.
 bool is_tall(AttentionPass pass, const Attention& a, int64_t rows, const Device& device) {
   constexpr int64_t kMostTallFeatures = 64, kRows = 128;
+  constexpr size_t kBytesOfFloat32 = size_t{103} << 10;
   bool gradient = pass == AttentionPass::ByQuery || pass == AttentionPass::ByKey;
   int64_t blocks = a.batches * a.heads * (rows / kRows);
-  return gradient && a.kind.features <= kMostTallFeatures &&
-         (a.kind.tall || blocks >= 2 * int64_t{device.properties().processors});
+  const runtime::Properties& properties = device.properties();
+  bool room = a.kind.dtype != DType::Float32 || properties.limits.shared_memory_per_block_optin >= kBytesOfFloat32;
+  return gradient && room && a.kind.features <= kMostTallFeatures &&
+         (a.kind.tall || blocks >= 2 * int64_t{properties.processors});
 }
 
 // As the kernels read their parameters.
@@ -67,7 +73,7 @@ void add_heads(std::vector<Slot>& slots, const Heads& h, int64_t bytes) {
 void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializer_list<Heads> heads,
             std::initializer_list<void*> vectors, Device& device, Stream stream) {
   AttentionKind kind = a.kind;
-  for (const Heads& h : heads) kind.wide = kind.wide && is_aligned(h, kind.features);
+  for (const Heads& h : heads) kind.wide = kind.wide && is_aligned(h, kind);
   kind.tall = is_tall(pass, a, rows, device);
   const Ready& kernel = ready(pass, kind, device);
   int64_t tiles = (rows + kernel.rows - 1) / kernel.rows;
@@ -76,7 +82,7 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
     slots.push_back(static_cast<Slot>(size));
   slots.push_back(bits(static_cast<float>(a.scale * kLog2E)));
   slots.push_back(bits(static_cast<float>(a.scale)));
-  for (const Heads& h : heads) add_heads(slots, h, kElement);
+  for (const Heads& h : heads) add_heads(slots, h, element_of(kind));
   for (void* v : vectors) slots.push_back(reinterpret_cast<Slot>(v));
   device.launch({.kernel = kernel.function,
                  .slots = slots,
@@ -98,25 +104,25 @@ bool is_of_head(const Attention& a, const Device& device) {
 }  // namespace
 
 bool takes_attention(DType dtype, int64_t features) {
-  return is_reduced_floating(dtype) && features >= 1 && features <= kMostFeatures;
+  return (is_reduced_floating(dtype) || dtype == DType::Float32) && features >= 1 && features <= kMostFeatures;
 }
 
 bool takes_attention_of_row(DType dtype, int64_t features) {
   constexpr int64_t kChunk = 8;
-  return takes_attention(dtype, features) && features % kChunk == 0;
+  return is_reduced_floating(dtype) && takes_attention(dtype, features) && features % kChunk == 0;
 }
 
 void run_attention_of_row(const AttentionOfRow& a, const Heads& out, Device& device, Stream stream) {
   std::vector<Heads> read = {a.query, a.key, a.value};
   if (a.kind.cached) read.insert(read.end(), {a.key_row, a.value_row});
   AttentionKind kind = a.kind;
-  for (const Heads& h : read) kind.wide = kind.wide && is_aligned(h, kind.features);
+  for (const Heads& h : read) kind.wide = kind.wide && is_aligned(h, kind);
   const Ready& kernel = ready(AttentionPass::OfRow, kind, device);
   std::vector<Slot> slots = {static_cast<Slot>(a.keys), static_cast<Slot>(a.heads),
                              bits(static_cast<float>(a.scale * kLog2E))};
   add_heads(slots, a.mask, 1);
-  add_heads(slots, out, kElement);
-  for (const Heads& h : read) add_heads(slots, h, kElement);
+  add_heads(slots, out, element_of(kind));
+  for (const Heads& h : read) add_heads(slots, h, element_of(kind));
   if (a.kind.cached) slots.push_back(reinterpret_cast<Slot>(a.at));
   device.launch({.kernel = kernel.function, .slots = slots, .count = a.batches * a.heads, .threads = kernel.threads},
                 stream);
@@ -129,7 +135,7 @@ void run_attention(const Attention& a, const Heads& out, Device& device, Stream 
 
 void run_attention_backward(const Attention& a, const Heads& ct, const Heads& out, const Heads& by_query,
                             const Heads& by_key, const Heads& by_value, Device& device, Stream stream) {
-  if (is_of_head(a, device))
+  if (is_reduced_floating(a.kind.dtype) && is_of_head(a, device))
     return launch(AttentionPass::BackwardOfHead, a, a.keys,
                   {a.query, a.key, a.value, ct, out, by_query, by_key, by_value}, {a.log_sum}, device, stream);
   auto bytes = static_cast<size_t>(a.batches * a.heads * a.queries * size_of(DType::Float32));

@@ -11,7 +11,7 @@ namespace brasa::runtime::cuda {
 
 /// What a kernel is made for.
 struct AttentionKind {
-  DType dtype;          // float16 or bfloat16
+  DType dtype;          // float16, bfloat16, or float32, which is rounded to TF32
   int64_t features;     // of a head
   bool causal;          // query i attends to keys 0 … i
   bool wide = true;     // rows begin at multiples of 16 bytes and are as long

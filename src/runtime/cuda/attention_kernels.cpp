@@ -14,21 +14,25 @@ class Kernel final : public AttentionTiles {
   AttentionKernel write() {
     begin();
     switch (pass_) {
-      case AttentionPass::Forward: forward(); return kernel("attention");
-      case AttentionPass::ForwardOfHead: forward_of_head(); return kernel("attention_of_head", 3 * tile_bytes());
-      case AttentionPass::ByQuery: backward_by_query(); return kernel("attention_by_query");
-      case AttentionPass::ByKey: backward_by_key(); return kernel("attention_by_key");
-      case AttentionPass::BackwardOfHead: backward_of_head(); return kernel("attention_backward_of_head", head_bytes());
+      case AttentionPass::Forward: forward(); return kernel("attention", own_rows_, shared_bytes());
+      case AttentionPass::ForwardOfHead: forward_of_head(); return kernel("attention_of_head", tile_, forward_bytes());
+      case AttentionPass::ByQuery: backward_by_query(); return kernel("attention_by_query", own_rows_, shared_bytes());
+      case AttentionPass::ByKey: backward_by_key(); return kernel("attention_by_key", own_rows_, shared_bytes());
+      case AttentionPass::BackwardOfHead:
+        backward_of_head();
+        return kernel("attention_backward_of_head", tile_, head_bytes());
       case AttentionPass::OfRow: break;
     }
     return {};
   }
 
  private:
-  // `given`: bytes of shared memory that the launch gives to one that has a whole head.
-  AttentionKernel kernel(const char* name, int given = 0) const {
-    int rows = given ? tile_ : own_rows_;
-    return {name, p_.kernel(name, parameters_, threads(), given ? 0 : shared_bytes()), threads(), rows, given};
+  // Of a block's rows. More shared memory than a kernel may have is what its launch gives.
+  AttentionKernel kernel(const char* name, int rows, int shared) const {
+    constexpr int kMostOfText = 48 << 10;
+    bool given = shared > kMostOfText;
+    std::string text = p_.kernel(name, parameters_, threads(), given ? 0 : shared, block_.together);
+    return {name, std::move(text), threads(), rows, given ? shared : 0};
   }
 
   // --- the kernels ---
@@ -36,7 +40,9 @@ class Kernel final : public AttentionTiles {
   void forward() {
     Rows query = next_rows(), key = next_rows(), value = next_rows(), out = next_rows();
     Reg log_sum = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
-    std::vector<Part> q = fragments(own_rows(query, nullptr, queries_).first);
+    Reg own = own_rows(query, queries_, shared_);
+    own_rows_arrived();
+    std::vector<Part> q = fragments(own);
     p_.op("bar.sync", 0);
     Softmax rows = none();
     over_both(key, value, keys_end(), [&](const Reg& stage, const Reg& tile_first) {
@@ -48,20 +54,21 @@ class Kernel final : public AttentionTiles {
     store(rows, out, log_sum, p_.r("add.u32", shared_, own_offset_));
   }
 
-  // All rows of a head are in shared memory together; a warp has 16 queries after others.
+  // All rows of a head are in shared memory together; a warp has 16 queries after others. Keys and values of float32 leave no room for the
+  // queries, which are read where they are.
   void forward_of_head() {
     Rows query = next_rows(), key = next_rows(), value = next_rows(), out = next_rows();
     Reg log_sum = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
     Reg zero = p_.r("mov.u32", 0), keys = shared_, values = p_.r("add.u32", keys, tile_bytes());
     Reg queries = p_.r("add.u32", values, tile_bytes());
-    copy_rows(moving(query, zero), queries, zero, queries_, tile_);
+    if (!rounds()) copy_rows(moving(query, zero), queries, zero, queries_, tile_);
     copy_rows(moving(key, zero), keys, zero, keys_, tile_);
     copy_rows(moving(value, zero), values, zero, keys_, tile_);
-    arrived();
+    arrived({keys, values}, tile_);
     p_.loop([&] { return p_.p("setp.lt.u32", own_first_, queries_); },
             [&] {
               Reg own = p_.r("mad.lo.u32", own_first_, row_bytes_, queries);
-              std::vector<Part> q = fragments(p_.r("add.u32", own, down_));
+              std::vector<Part> q = rounds() ? fragments(query, queries_) : fragments(p_.r("add.u32", own, down_));
               Softmax rows = none();
               over_keys(zero, [&](int width, bool masked, const Reg& column, const Reg& offset) {
                 attend(rows, q, p_.r("add.u32", keys, offset), width, masked, column);
@@ -70,6 +77,8 @@ class Kernel final : public AttentionTiles {
               for (const Reg& row : {own_first_, own_row_}) p_.op("add.u32", row, row, 16 * warps_);
             });
   }
+
+  int forward_bytes() const { return (rounds() ? 2 : 3) * tile_bytes(); }
 
   // What a warp's rows have so far: their largest scores, the sums of exponentials less these, and of these times values.
   struct Softmax {
@@ -159,32 +168,34 @@ class Kernel final : public AttentionTiles {
          to_query = next_rows();
     Reg vectors[2];
     for (Reg& v : vectors) v = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
-    // clang 14 lets no lambda use the names of a structured binding.
-    const std::pair<Reg, Reg> own = own_rows(query, &ct, queries_);
-    std::vector<Part> q = fragments(own.first), g = fragments(own.second);
-    p_.op("bar.sync", 0);
-    std::vector<Part> o = fragments(own_rows(out, nullptr, queries_).first);
+    std::array<Own, 2> own = both_own(query, ct, queries_);
+    const Own &q = own[0], &g = own[1];
+    Reg outs = own_rows(out, queries_, stages_);
+    own_rows_arrived();
+    std::vector<Part> o = fragments(outs);
     p_.op("bar.sync", 0);
     Factors less = all({}), inner = all({});
-    for (int part = 0; part < parts_; ++part)
+    for (int part = 0; part < parts_; ++part) {
+      for (Reg& sum : inner[part]) sum = p_.f("mov.f32", number(0));
+      for (int k = 0; k < steps_of_row(); ++k) {
+        Regs of_ct = g(part, k);
+        for (int four = 0; four < 4; ++four) add_products(inner[part][four % 2], of_ct[four], o[part][k][four]);
+      }
       for (int half : {0, 1}) {
         Reg row = own_row(part, half), v = p_.f("mov.f32", number(0));
         p_.op(str("@", p_.p("setp.lt.u32", row, queries_), " ld.global.f32"), v,
               str("[", p_.d("mad.wide.u32", row, 4, vectors[0]), "]"));
         less[part][half] = p_.f("mul.f32", v, number(-kLog2E));
-        Reg sum = p_.f("mov.f32", number(0));
-        for (int k = 0; k < padded_ / 16; ++k)
-          for (int four : {half, half + 2}) add_products(sum, g[part][k][four], o[part][k][four]);
-        inner[part][half] = over_lanes("add.f32", sum);
+        inner[part][half] = over_lanes("add.f32", inner[part][half]);
         store_number(vectors[1], part, half, inner[part][half]);
       }
+    }
 
     std::vector<Part> sum = zeros(padded_);
     over_both(key, value, keys_end(), [&](const Reg& stage, const Reg& tile_first) {
       over_keys(tile_first, [&](int width, bool masked, const Reg& column, const Reg& offset) {
         Reg keys = p_.r("add.u32", stage, offset), values = p_.r("add.u32", keys, tile_bytes());
-        std::vector<Part> s = scores([&](int part, int k) { return q[part][k]; }, keys, width);
-        std::vector<Part> ds = scores([&](int part, int k) { return g[part][k]; }, values, width);
+        std::vector<Part> s = scores(q, keys, width), ds = scores(g, values, width);
         for (int part = 0; part < parts_; ++part)
           for (int n = 0; n < width / 8; ++n)
             for (int e = 0; e < 4; ++e) {
@@ -206,18 +217,8 @@ class Kernel final : public AttentionTiles {
          to_value = next_rows();
     Reg vectors[2];
     for (Reg& v : vectors) v = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
-    // clang 14 lets no lambda use the names of a structured binding.
-    const std::pair<Reg, Reg> of_block = own_rows(key, &value, keys_);
-    const Reg &own_key = of_block.first, &own_value = of_block.second;
-    std::vector<Part> k, v;
-    if (small_) {
-      k = fragments(own_key);
-      v = fragments(own_value);
-      p_.op("bar.sync", 0);
-    }
-    auto own = [&](const std::vector<Part>& held, const Reg& at) {
-      return [&held, at, this](int part, int i) { return small_ ? held[part][i] : matrices(at, 32 * i); };
-    };
+    std::array<Own, 2> own = both_own(key, value, keys_);
+    const Own &k = own[0], &v = own[1];
 
     std::vector<Part> by_key = zeros(padded_), by_value = zeros(padded_);
     Reg first = kind_.causal ? p_.r("and.b32", first_, -tile_) : p_.r("mov.u32", 0);
@@ -237,7 +238,7 @@ class Kernel final : public AttentionTiles {
             Reg in_tile = p_.r("sub.u32", column, tile_first);
             Reg queries = p_.r("mad.lo.u32", in_tile, row_bytes_, stage), cts = p_.r("add.u32", queries, tile_bytes());
             Reg of_columns = p_.r("mad.lo.u32", p_.r("add.u32", in_tile, pair_), 4, stage);
-            std::vector<Part> s = scores(own(k, own_key), queries, width), ds = scores(own(v, own_value), cts, width);
+            std::vector<Part> s = scores(k, queries, width), ds = scores(v, cts, width);
             for (int n = 0; n < width / 8; ++n) {
               Regs less = p_.fresh('f', 2), inner = p_.fresh('f', 2);
               int at = 2 * tile_bytes() + 32 * n;
@@ -266,10 +267,10 @@ class Kernel final : public AttentionTiles {
           steps(column, end, width_, true, [&](int width) { body(width, false, column); });
           steps(column, end, 16, false, [&](int width) { body(width, false, column); });
         });
-    Reg one = p_.f("mov.f32", number(1)), own_rows = p_.r("add.u32", shared_, own_offset_);
+    Reg one = p_.f("mov.f32", number(1)), kept = p_.r("add.u32", shared_, own_offset_);
     p_.op("bar.sync", 0);  // queries and cts are no more read
-    store_rows(by_key, all(scale_), own_rows, to_key, keys_);
-    store_rows(by_value, all(one), p_.r("add.u32", own_rows, own_rows_ * row_bytes_), to_value, keys_);
+    store_rows(by_key, all(scale_), kept, to_key, keys_);
+    store_rows(by_value, all(one), p_.r("add.u32", kept, own_tile_bytes()), to_value, keys_);
   }
 
   // All three cotangents of a head whose rows are in shared memory together. By key as above; dSᵀ is left there, and then each warp has

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/cuda/attention.h"
-#include "runtime/cuda/ptx.h"
+#include "runtime/cuda/tensor_cores.h"
 
 // What the kernels of attention are made of: tiles of rows in shared memory, products of them, sweeps over them.
 namespace brasa::runtime::cuda {
@@ -18,19 +19,18 @@ constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kNever = 0x40000000;  // a row that no matrix has
 
-class AttentionTiles {
+class AttentionTiles : public TensorCores {
  public:
-  using Reg = Ptx::Reg;
-  using Regs = Ptx::Regs;
-
   AttentionTiles(AttentionPass pass, const AttentionKind& kind)
-      : pass_(pass),
+      : TensorCores(kind.dtype),
+        pass_(pass),
         kind_(kind),
         padded_(static_cast<int>((kind.features + 15) / 16 * 16)),
-        row_bytes_(padded_ * 2 + 16),  // ldmatrix reads eight rows at once, from different banks
+        row_bytes_(padded_ * element_ + 16),  // what is read at once of eight rows comes from different banks
         small_(padded_ <= 64),
         by_key_(pass == AttentionPass::ByKey),
-        block_(block(pass, small_, kind.tall)),
+        kept_(rounds() ? by_key_ || pass == AttentionPass::ByQuery : by_key_ && !small_),
+        block_(rounds() ? block_of_float32(pass, small_) : block(pass, small_, kind.tall)),
         parts_(kind.tall ? 2 : 1),
         own_rows_(16 * parts_ * block_.warps),
         warps_(block_.warps),
@@ -46,9 +46,9 @@ class AttentionTiles {
     Reg at, pass, tile;
   };
 
-  // Its warps, the rows of a tile, and how many columns of scores a warp has at once.
+  // Its warps, the rows of a tile, how many columns of scores a warp has at once, and how many blocks a processor must have registers for.
   struct Block {
-    int warps, tile, width;
+    int warps, tile, width, together = 1;
   };
   static Block block(AttentionPass pass, bool small, bool tall) {
     switch (pass) {
@@ -61,12 +61,23 @@ class AttentionTiles {
     }
     return {};
   }
+  static Block block_of_float32(AttentionPass pass, bool small) {
+    switch (pass) {
+      case AttentionPass::Forward: return {4, 32, 32};
+      case AttentionPass::ByQuery: return small ? Block{4, 32, 32} : Block{4, 16, 16};
+      case AttentionPass::ByKey: return small ? Block{4, 32, 32} : Block{2, 16, 16};
+      case AttentionPass::ForwardOfHead: return {7, kMostRowsOfHead, 32, 2};
+      default: return {};
+    }
+  }
   int threads() const { return 32 * warps_; }
   int tile_bytes() const { return tile_ * row_bytes_; }
   int stage_bytes() const { return 2 * tile_bytes() + (by_key_ ? 8 * tile_ : 0); }
-  int own_bytes() const { return by_key_ && !small_ ? 2 * own_rows_ * row_bytes_ : 0; }
+  int own_bytes() const { return kept_ ? 2 * own_tile_bytes() : 0; }
   int shared_bytes() const {
-    return own_bytes() + std::max(2 * stage_bytes(), own_bytes() ? 0 : 2 * own_rows_ * row_bytes_);
+    // Own matrices that lie there before tiles do.
+    int before = pass_ == AttentionPass::Forward ? 1 : !kept_ ? 2 : by_key_ ? 0 : 1;
+    return own_bytes() + std::max(2 * stage_bytes(), before * own_tile_bytes());
   }
 
   // --- where things are ---
@@ -116,16 +127,18 @@ class AttentionTiles {
     Reg middle = p_.r("and.b32", p_.r("shr.u32", lane_, 3), 1);
     down_ = p_.r("mad.lo.u32", low, row_bytes_, p_.r("shl.b32", upper, 4));
     across_ = p_.r("mad.lo.u32", p_.r("mad.lo.u32", upper, 8, eight), row_bytes_, p_.r("shl.b32", middle, 4));
+    // And of what is a column of the right operand: two rows, two elements of 4 bytes of each.
+    pairs_ = p_.r("mad.lo.u32", pair_, row_bytes_, p_.r("shl.b32", p_.r("shr.u32", lane_, 2), 3));
     own_offset_ = p_.r("mul.lo.u32", warp, 16 * parts_ * row_bytes_);
 
     // A thread copies 16 bytes of a row, and of every row that is `pass_rows_` on.
-    int chunks = padded_ / 8, lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(chunks)));
+    int chunks = padded_ * element_ / 16, lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(chunks)));
     pass_rows_ = threads() / lanes;
     Reg column = p_.r("and.b32", thread_, lanes - 1);
     copy_row_ = p_.r("div.u32", thread_, lanes);
     copy_to_ = p_.r("mad.lo.u32", copy_row_, row_bytes_, p_.r("shl.b32", column, 4));
     copy_bytes_ = p_.d("mul.wide.u32", column, 16);
-    copy_column_ = p_.r("shl.b32", column, 3);
+    copy_column_ = p_.r("mul.lo.u32", column, 16 / element_);
     if (lanes != chunks) copies_ = p_.p("setp.lt.u32", column, chunks);
     Reg filled = p_.p("setp.lt.u32", copy_column_, kind_.features);
     copy_test_ = p_.r("selp.b32", copy_row_, kNever, filled);
@@ -147,31 +160,34 @@ class AttentionTiles {
     Reg row = p_.r("add.u32", first, copy_test_);
     auto all = [&] {
       Reg at = from.at;
-      for (int done = 0; done < count; done += pass_rows_) {
+      over_passes(count, [&](int done) {
         if (done) at = p_.d("add.s64", at, from.pass);
         Reg inside = p_.p("setp.lt.u32", done ? p_.r("add.u32", row, done) : row, end);
         std::string place = str("[", to, "+", done * step, "]");
-        if (kind_.wide) {
-          p_.op("cp.async.cg.shared.global", place, str("[", at, "]"), 16, p_.r("selp.b32", 16, 0, inside));
-          continue;
-        }
+        if (kind_.wide)
+          return p_.op("cp.async.cg.shared.global", place, str("[", at, "]"), 16, p_.r("selp.b32", 16, 0, inside));
         Regs parts;
-        for (int i = 0; i < 8; i += 2) {
-          Regs halves = p_.fresh('h', 2);
-          for (int k : {0, 1}) {
-            p_.op("mov.b16", halves[k], 0);
-            Reg has = p_.p("setp.lt.and.u32", p_.r("add.u32", copy_column_, i + k), kind_.features, inside);
-            p_.op(str("@", has, " ld.global.b16"), halves[k], str("[", at, "+", 2 * (i + k), "]"));
-          }
-          parts.push_back(p_.r("mov.b32", braces(halves)));
+        for (int i = 0; i < 16 / element_; ++i) {
+          parts.push_back(p_.fresh(element_ == 2 ? 'h' : 'r'));
+          const char* bits = element_ == 2 ? "b16" : "b32";
+          p_.op(str("mov.", bits), parts.back(), 0);
+          Reg has = p_.p("setp.lt.and.u32", p_.r("add.u32", copy_column_, i), kind_.features, inside);
+          p_.op(str("@", has, " ld.global.", bits), parts.back(), str("[", at, "+", element_ * i, "]"));
         }
-        p_.op("st.shared.v4.b32", place, braces(parts));
-      }
+        p_.op("st.shared.v4.b32", place, braces(element_ == 2 ? in_pairs(parts) : parts));
+      });
     };
     if (copies_.empty())
       all();
     else
       p_.when(copies_, all);
+  }
+  // The rows of `count` that this thread has a part of: `body(the first one's distance from its own first)`.
+  template <class F>
+  void over_passes(int count, const F& body) {
+    int done = 0;
+    for (; done + pass_rows_ <= count; done += pass_rows_) body(done);
+    if (done < count) p_.when(p_.p("setp.lt.u32", copy_row_, count - done), [&] { body(done); });
   }
   void copy_vector(const Reg& from, const Reg& to, const Reg& first, const Reg& end) {
     p_.when(p_.p("setp.lt.u32", thread_, tile_), [&] {
@@ -182,49 +198,75 @@ class AttentionTiles {
             p_.r("selp.b32", 4, 0, inside));
     });
   }
-  void arrived() {
+  // Tiles of `count` rows each are there, and rounded, where the tensor cores would cut bits off: by the threads that copied them.
+  void arrived(const Regs& tiles, int count) {
     p_.op("cp.async.commit_group");
     p_.op("cp.async.wait_group", 0);
+    auto round = [&] {
+      for (const Reg& tile : tiles) {
+        Reg at = p_.r("add.u32", tile, copy_to_);
+        over_passes(count, [&](int done) {
+          Regs four = p_.fresh('r', 4);
+          std::string place = str("[", at, "+", done * row_bytes_, "]");
+          p_.op("ld.shared.v4.b32", braces(four), place);
+          p_.op("st.shared.v4.b32", place, braces(operands(four)));
+        });
+      }
+    };
+    if (rounds()) copies_.empty() ? round() : p_.when(copies_, round);
     p_.op("bar.sync", 0);
   }
 
-  // This block's rows of two matrices, in shared memory one behind the other; the warp's rows of them.
-  std::pair<Reg, Reg> own_rows(const Rows& a, const Rows* b, const Reg& end) {
-    int bytes = own_rows_ * row_bytes_;
-    Reg second = p_.r("add.u32", shared_, bytes);
-    copy_rows(moving(a, first_), shared_, first_, end, own_rows_);
-    if (b) copy_rows(moving(*b, first_), second, first_, end, own_rows_);
-    arrived();
-    Reg at = p_.r("add.u32", p_.r("add.u32", shared_, own_offset_), down_);
-    return {at, p_.r("add.u32", at, bytes)};
+  // Copies this block's rows of a matrix; where the warp's rows will be.
+  Reg own_rows(const Rows& rows, const Reg& end, const Reg& to) {
+    copy_rows(moving(rows, first_), to, first_, end, own_rows_);
+    awaited_.push_back(to);
+    return p_.r("add.u32", p_.r("add.u32", to, own_offset_), down_);
   }
+  int own_tile_bytes() const { return own_rows_ * row_bytes_; }
+  void own_rows_arrived() { arrived(std::exchange(awaited_, {}), own_rows_); }
 
   // --- products ---
 
-  static std::string braces(const Regs& regs) {
-    std::string out = "{";
-    for (size_t i = 0; i < regs.size(); ++i) out += (i ? ", " : "") + regs[i];
-    return out + "}";
-  }
-  Regs matrices(const Reg& at, int offset, bool transposed = false) {
-    Regs out = p_.fresh('r', 4);
-    p_.op(transposed ? "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16" : "ldmatrix.sync.aligned.m8n8.x4.shared.b16",
-          braces(out), str("[", at, "+", offset, "]"));
-    return out;
-  }
-  // 16 of a warp's rows: four registers for each 16 columns of an operand, or each 8 of a result.
+  // 16 of a warp's rows: four registers for each 32 bytes of a row of an operand, or each 8 columns of a result.
   using Part = std::vector<Regs>;
   std::vector<Part> fragments(const Reg& at) {
     std::vector<Part> out(parts_);
     for (int i = 0; i < parts_; ++i)
-      for (int k = 0; k < padded_ / 16; ++k) out[i].push_back(matrices(at, i * 16 * row_bytes_ + 32 * k));
+      for (int k = 0; k < steps_of_row(); ++k) out[i].push_back(matrices(at, i * 16 * row_bytes_ + 32 * k));
     return out;
   }
-  void multiply(const Regs& sum, const Regs& a, const Reg& b0, const Reg& b1) {
-    const char* t = kind_.dtype == DType::Float16 ? "f16" : "bf16";
-    p_.op(str("mma.sync.aligned.m16n8k16.row.col.f32.", t, ".", t, ".f32"), braces(sum), braces(a), braces({b0, b1}),
-          braces(sum));
+  // The same of this warp's rows below `end` where they are; zeros behind.
+  std::vector<Part> fragments(const Rows& rows, const Reg& end) {
+    std::vector<Part> out(parts_, Part(steps_of_row(), Regs(4)));
+    for (int i = 0; i < parts_; ++i)
+      for (int half : {0, 1}) {
+        Reg row = own_row(i, half), inside = p_.p("setp.lt.u32", row, end);
+        Reg at = p_.d("mad.wide.u32", pair_, 2, row_address(rows, row));
+        for (int k = 0; k < steps_of_row(); ++k)
+          for (int column : {0, 1}) {
+            Reg& r = out[i][k][half + 2 * column] = p_.r("mov.b32", 0);
+            p_.op(str("@", inside, " ld.global.b32"), r, str("[", at, "+", 32 * k + 16 * column, "]"));
+            r = operand(r);
+          }
+      }
+    return out;
   }
+  // The k-th fragment of a part: from registers, or, where these have no room, from where the rows stay.
+  using Own = std::function<Regs(int part, int k)>;
+  Own own_fragments(const Reg& at) {
+    if (kept_) return [=, this](int part, int k) { return matrices(at, part * 16 * row_bytes_ + 32 * k); };
+    return [held = fragments(at)](int part, int k) { return held[part][k]; };
+  }
+  // Of two matrices. Rows that stay are still on their way.
+  std::array<Own, 2> both_own(const Rows& a, const Rows& b, const Reg& end) {
+    Reg first = own_rows(a, end, shared_), second = own_rows(b, end, p_.r("add.u32", shared_, own_tile_bytes()));
+    if (!kept_) own_rows_arrived();
+    std::array<Own, 2> out = {own_fragments(first), own_fragments(second)};
+    if (!kept_) p_.op("bar.sync", 0);
+    return out;
+  }
+  int steps_of_row() const { return padded_ * element_ / 32; }
   std::vector<Part> zeros(int columns) {
     std::vector<Part> out(parts_);
     for (Part& part : out)
@@ -234,19 +276,11 @@ class AttentionTiles {
       }
     return out;
   }
-  static std::string number(double v) {
-    constexpr char kDigits[] = "0123456789abcdef";
-    uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(v));
-    std::string out = "0f";
-    for (int shift = 28; shift >= 0; shift -= 4) out += kDigits[bits >> shift & 15];
-    return out;
-  }
-  // own rows · (`width` rows at `other`)ᵀ; `own` gives the k-th fragment of a part.
-  template <class F>
-  std::vector<Part> scores(const F& own, const Reg& other, int width) {
+  // own rows · (`width` rows at `other`)ᵀ.
+  std::vector<Part> scores(const Own& own, const Reg& other, int width) {
     std::vector<Part> out = zeros(width);
     Reg at = p_.r("add.u32", other, across_);
-    for (int k = 0; k < padded_ / 16; ++k) {
+    for (int k = 0; k < steps_of_row(); ++k) {
       std::vector<Regs> a;
       for (int i = 0; i < parts_; ++i) a.push_back(own(i, k));
       for (int n = 0; n < width / 16; ++n) {
@@ -261,6 +295,7 @@ class AttentionTiles {
   }
   // sum += weights · (their rows at `other`).
   void add_rows(const std::vector<Part>& sum, const std::vector<Part>& weights, const Reg& other) {
+    if (rounds()) return add_wide_rows(sum, weights, other);
     Reg at = p_.r("add.u32", other, down_);
     for (int k = 0; k < static_cast<int>(weights[0].size()) / 2; ++k) {
       std::vector<Regs> a;
@@ -278,24 +313,23 @@ class AttentionTiles {
       }
     }
   }
-  Reg rounded(const Reg& low, const Reg& high) {
-    return p_.r(kind_.dtype == DType::Float16 ? "cvt.rn.f16x2.f32" : "cvt.rn.bf16x2.f32", high, low);
-  }
-
-  // Both elements of a pair, widened.
-  std::array<Reg, 2> widened(const Reg& pair) {
-    if (kind_.dtype != DType::Float16) {
-      Reg low = p_.r("shl.b32", pair, 16), high = p_.r("and.b32", pair, -65536);
-      return {p_.f("mov.b32", low), p_.f("mov.b32", high)};
+  // Of float32, which ldmatrix does not transpose. The rows are taken in an order in which a lane has its weights already, and the columns in
+  // one in which it reads two at once: those of each 16 with an even number are one result's, the others the next one's.
+  void add_wide_rows(const std::vector<Part>& sum, const std::vector<Part>& weights, const Reg& other) {
+    Reg at = p_.r("add.u32", other, pairs_);
+    for (int k = 0; k < static_cast<int>(weights[0].size()); ++k) {
+      std::vector<Regs> a;
+      for (const Part& w : weights) a.push_back(operands({w[k][0], w[k][2], w[k][1], w[k][3]}));
+      for (int n = 0; n < padded_ / 16; ++n) {
+        Regs b[2];
+        for (int row : {0, 1}) {
+          b[row] = p_.fresh('r', 2);
+          p_.op("ld.shared.v2.b32", braces(b[row]), str("[", at, "+", (8 * k + row) * row_bytes_ + 64 * n, "]"));
+        }
+        for (int i = 0; i < parts_; ++i)
+          for (int odd : {0, 1}) multiply(sum[i][2 * n + odd], a[i], b[0][odd], b[1][odd]);
+      }
     }
-    Regs halves = p_.fresh('h', 2);
-    p_.op("mov.b32", braces(halves), pair);
-    Reg low = p_.f("cvt.f32.f16", halves[0]), high = p_.f("cvt.f32.f16", halves[1]);
-    return {low, high};
-  }
-  void add_products(const Reg& sum, const Reg& a, const Reg& b) {
-    std::array<Reg, 2> left = widened(a), right = widened(b);
-    for (int e : {0, 1}) p_.op("fma.rn.f32", sum, left[e], right[e], sum);
   }
 
   // --- sweeps ---
@@ -305,9 +339,10 @@ class AttentionTiles {
   void over_tiles(const Reg& first, const Reg& end, const C& copy, const U& use) {
     Reg row = p_.r("mov.u32", first), here = p_.r("mov.u32", stages_), there = p_.r("add.u32", stages_, stage_bytes());
     p_.when(p_.p("setp.lt.u32", row, end), [&] { copy(here, row); });
+    if (!awaited_.empty()) own_rows_arrived();
     p_.loop([&] { return p_.p("setp.lt.u32", row, end); },
             [&] {
-              arrived();
+              arrived({here, p_.r("add.u32", here, tile_bytes())}, tile_);
               Reg next = p_.r("add.u32", row, tile_);
               p_.when(p_.p("setp.lt.u32", next, end), [&] { copy(there, next); });
               use(here, row);
@@ -363,17 +398,6 @@ class AttentionTiles {
     return kind_.causal ? p_.p("setp.le.and.u32", col, row, inside) : inside;
   }
 
-  Reg exp2(const Reg& x) { return p_.f("ex2.approx.ftz.f32", x); }
-  // Over lanes beside each other: four share a row of a product.
-  Reg over_lanes(std::string_view op, Reg v, int lanes = 4) {
-    for (int step = 1; step < lanes; step *= 2) {
-      Reg other = p_.fresh('f');
-      p_.op("shfl.sync.bfly.b32", other, v, step, 31, "-1");
-      v = p_.f(op, v, other);
-    }
-    return v;
-  }
-
   // --- results ---
 
   // What an element of a result is multiplied by, by part and half.
@@ -389,6 +413,7 @@ class AttentionTiles {
   // The warp's rows below `end`; `own` is the warp's part of a tile that nobody reads any more.
   void store_rows(const std::vector<Part>& values, const Factors& factors, const Reg& own, const Rows& to,
                   const Reg& end) {
+    if (rounds()) return store_fours(values, factors, to, end);
     if (kind_.wide && kind_.features >= 16 && std::has_single_bit(static_cast<unsigned>(kind_.features)))
       return store_whole_rows(values, factors, own, to, end);
     for (int part = 0; part < parts_; ++part)
@@ -408,6 +433,29 @@ class AttentionTiles {
       Reg has = p_.p("setp.lt.u32", p_.r("add.u32", pair_, 8 * n + k), kind_.features);
       p_.op(str("@", has, " st.global.b16"), str("[", at, "+", 16 * n + 2 * k, "]"), parts[k]);
     }
+  }
+  // Of float32 a lane has four columns beside each other of each 16, see add_wide_rows.
+  void store_fours(const std::vector<Part>& values, const Factors& factors, const Rows& to, const Reg& end) {
+    Reg column = p_.r("shl.b32", pair_, 1);
+    for (int part = 0; part < parts_; ++part)
+      for (int half : {0, 1}) {
+        Reg row = own_row(part, half);
+        p_.when(p_.p("setp.lt.u32", row, end), [&] {
+          Reg at = p_.d("mad.wide.u32", column, 4, row_address(to, row));
+          for (int n = 0; 16 * n < kind_.features; ++n) {
+            Regs four;
+            for (int e : {0, 1})
+              for (int odd : {0, 1})
+                four.push_back(p_.f("mul.f32", values[part][2 * n + odd][2 * half + e], factors[part][half]));
+            auto has = [&](int i) { return p_.p("setp.lt.u32", p_.r("add.u32", column, 16 * n + i), kind_.features); };
+            if (kind_.wide)
+              p_.op(str("@", has(0), " st.global.v4.b32"), str("[", at, "+", 64 * n, "]"), braces(four));
+            else
+              for (int i = 0; i < 4; ++i)
+                p_.op(str("@", has(i), " st.global.b32"), str("[", at, "+", 64 * n + 4 * i, "]"), four[i]);
+          }
+        });
+      }
   }
   // Lanes beside each other write 16 bytes each of a row.
   void store_whole_rows(const std::vector<Part>& values, const Factors& factors, const Reg& own, const Rows& to,
@@ -434,15 +482,15 @@ class AttentionTiles {
   AttentionPass pass_;
   AttentionKind kind_;
   int padded_, row_bytes_;
-  bool small_, by_key_;
+  bool small_, by_key_, kept_;  // kept: the block's own rows stay in shared memory
   Block block_;
   int parts_, own_rows_;  // of a warp: 16 rows each; of a block
   int warps_, tile_, width_;
   int parameters_ = 0, pass_rows_ = 0;
-  Ptx p_;
   Reg queries_, keys_, scale_, scale2_;
   Reg thread_, lane_, batch_, head_, first_, own_first_, own_row_, pair_, vector_start_;
-  Reg shared_, stages_, down_, across_, own_offset_;
+  Reg shared_, stages_, down_, across_, pairs_, own_offset_;
+  Regs awaited_;  // own matrices on their way
   Reg copy_row_, copy_to_, copy_bytes_, copy_column_, copy_test_, copies_;
 };
 

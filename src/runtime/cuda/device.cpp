@@ -97,8 +97,9 @@ Properties properties_of(int index) {
   p.limits.is_integrated = attribute(kIntegrated) != 0;
   p.loops = Loops::Gpu;
   p.target = p.code = target_for(p.limits.major * 10 + p.limits.minor);
-  constexpr int kTensorCoresOfBfloat16 = 8;  // whose kernels attention.h has
-  if (p.limits.major >= kTensorCoresOfBfloat16) p.libraries.insert(p.libraries.begin(), "attention");
+  constexpr int kTensorCoresOfBfloat16 = 8;  // and of TF32, whose kernels attention.h has
+  if (p.limits.major >= kTensorCoresOfBfloat16)
+    p.libraries.insert(p.libraries.begin(), {"attention", "attention_tf32"});
   if (have_convolutions()) p.libraries.insert(p.libraries.begin(), "cudnn");
   if (have_products()) p.libraries.insert(p.libraries.begin(), "cublaslt");
   return p;

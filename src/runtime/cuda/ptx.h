@@ -70,13 +70,16 @@ class Ptx {
     });
   }
 
-  std::string kernel(std::string_view name, int parameters, int threads, int shared_bytes) const {
+  /// `together`: blocks that a processor must have registers for.
+  std::string kernel(std::string_view name, int parameters, int threads, int shared_bytes, int together = 1) const {
     std::string out = str(".version 7.0\n.target sm_80\n.address_size 64\n\n");
     // Of none it is the launch that says how much.
     if (!shared_bytes) out += ".extern .shared .align 16 .b8 shared_memory[];\n";
     out += str(".visible .entry ", name, "(");
     for (int i = 0; i < parameters; ++i) out += str(i ? ", " : "", ".param .u64 p", i);
-    out += str(")\n.maxntid ", threads, ", 1, 1\n{\n");
+    out += str(")\n.maxntid ", threads, ", 1, 1\n");
+    if (together > 1) out += str(".minnctapersm ", together, "\n");
+    out += "{\n";
     constexpr std::pair<char, const char*> kTypes[] = {
         {'p', ".pred"}, {'h', ".b16"}, {'r', ".b32"}, {'f', ".f32"}, {'d', ".b64"}};
     for (auto [letter, type] : kTypes)

@@ -24,12 +24,24 @@ std::vector<size_t> vectors_of(const Node& n) {
   return is_backward(n) ? std::vector<size_t>{5} : std::vector<size_t>{};
 }
 
+bool is_causal(const Node& n) { return n.args[n.args.size() - 2].get<bool>(); }
+
 bool takes(const Node& n) {
   const ir::Type& query = type_of(n.arg<Value>(first_head(n)));
   auto features = query.shape.back().maybe_constant();
   for (size_t i : heads_of(n))
     if (type_of(n.arg<Value>(i)).dtype != query.dtype) return false;
   return features && runtime::cuda::takes_attention(query.dtype, *features) && n.args.back().get<double>() > 0;
+}
+
+bool takes_reduced(const Node& n) {
+  return is_reduced_floating(type_of(n.arg<Value>(first_head(n))).dtype) && takes(n);
+}
+// A library multiplies wide heads so much faster than mma does that scores in memory pay, unless half of them are left out.
+bool takes_in_tf32(const Node& n) {
+  constexpr int64_t kWide = 64;
+  const ir::Type& query = type_of(n.arg<Value>(first_head(n)));
+  return query.dtype == DType::Float32 && takes(n) && (is_causal(n) || query.shape.back().constant() <= kWide);
 }
 
 bool are_heads(const Steps& s, const ir::Shape& shape) { return s.of.back().is(1) || shape.back().is(1); }
@@ -225,7 +237,7 @@ class AttentionCall final : public DeviceCall {
     backward_ = is_backward(n);
     const ir::Shape &query = type_of(n.arg<Value>(first_head(n))).shape,
                     &key = type_of(n.arg<Value>(first_head(n) + 1)).shape;
-    kind_ = {type_of(n.arg<Value>(first_head(n))).dtype, query[3].constant(), n.args[n.args.size() - 2].get<bool>()};
+    kind_ = {type_of(n.arg<Value>(first_head(n))).dtype, query[3].constant(), is_causal(n)};
     scale_ = n.args.back().get<double>();
     batches_ = SizeProgram(query[0]);
     heads_ = SizeProgram(query[1]);
@@ -378,11 +390,12 @@ constexpr auto prepare = [](const Group& g, const CompilerOptions&, ir::Facts&) 
   return std::make_unique<AttentionCall>(g);
 };
 
-constexpr Implementation attention(std::string_view primitive) {
-  return {.library = "attention",
+constexpr Implementation attention(std::string_view library, std::string_view primitive,
+                                   bool (*supports)(const Node& n)) {
+  return {.library = library,
           .name = "attention in one pass",
           .primitive = primitive,
-          .supports = takes,
+          .supports = supports,
           .prepare = prepare,
           .place = place,
           .reads = reads};
@@ -390,7 +403,10 @@ constexpr Implementation attention(std::string_view primitive) {
 
 }  // namespace
 
-const Implementation kAttention = attention("prim::attention");
+const Implementation kAttention = attention("attention", "prim::attention", takes_reduced);
+const Implementation kAttentionBackward = attention("attention", "prim::attention_backward", takes_reduced);
+const Implementation kAttentionInTf32 = attention("attention_tf32", "prim::attention", takes_in_tf32);
+const Implementation kAttentionInTf32Backward = attention("attention_tf32", "prim::attention_backward", takes_in_tf32);
 const Implementation kMaskedAttention = {
     .library = "attention",
     .name = "attention of a row",
@@ -401,7 +417,6 @@ const Implementation kMaskedAttention = {
     },
     .place = place_row,
     .reads = reads_row};
-const Implementation kAttentionBackward = attention("prim::attention_backward");
 const Implementation kPackedGradients = {.library = "attention",
                                          .name = "attention in one pass",
                                          .primitive = "prim::transpose",
