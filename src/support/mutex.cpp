@@ -1,6 +1,7 @@
 #include "support/mutex.h"
 
 #include <pthread.h>
+#include <time.h>
 
 #include <atomic>
 #include <chrono>
@@ -36,11 +37,41 @@ int others() {
   return sum;
 }
 
+// Processor time of the other threads.
+std::chrono::nanoseconds work_of_others() {
+  auto read = [](clockid_t clock) {
+    timespec t{};
+    clock_gettime(clock, &t);
+    return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+  };
+  return read(CLOCK_PROCESS_CPUTIME_ID) - read(CLOCK_THREAD_CPUTIME_ID);
+}
+
+// Who compiles a large graph holds a lock for many seconds, and the child would wait for ever. Where nobody works, or this thread holds a
+// lock, too, others may wait for this one.
+void wait_for_others() {
+  using std::chrono::steady_clock;
+  constexpr std::chrono::seconds kIdle(1);
+  const std::chrono::seconds longest(t_depth > 0 ? 1 : 60);
+  auto begin = steady_clock::now(), last = begin;
+  auto work = work_of_others();
+  for (auto now = begin; others() > 0 && now - last < kIdle && now - begin < longest; now = steady_clock::now()) {
+    if (auto seen = work_of_others(); seen - work >= std::chrono::milliseconds(1)) {
+      work = seen;
+      last = now;
+    }
+    // Most give theirs back at once.
+    if (now - begin < std::chrono::milliseconds(1))
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
 void before_fork() {
   g_fork.lock();
   g_forking = true;
-  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
-  while (others() > 0 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  wait_for_others();
 }
 void after_fork() {
   g_forking = false;

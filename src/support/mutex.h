@@ -27,8 +27,8 @@ class WorkForHolder {
   bool holds_;
 };
 
-/// A lock that no other thread holds while the process forks, so that the child finds it open and whole what it guards. A fork waits a
-/// second at most for those that hold one.
+/// A lock that no other thread holds while the process forks, so that the child finds it open and whole what it guards. A fork waits for
+/// those that hold one: a minute at most, a second where nobody works.
 template <class Lock>
 class ForkSafe {
  public:

@@ -1,4 +1,5 @@
 // Tensors that share memory without being views of each other: data(), set_data, as_strided.
+#include "error_of.h"
 #include "values.h"
 
 namespace brasa {
@@ -101,6 +102,43 @@ TEST(Aliases, StridesOfAViewCountFromTheBeginningOfTheMemory) {
       expect_close(a.grad(), b.grad());
     }
   }
+}
+
+// Between a forward and its backward pass. What was read cannot be read any more where the new data are of another kind.
+TEST(Aliases, SetDataOfOtherSizesBeforeBackward) {
+  auto square = [](const Tensor& x) { return x * x; };
+  auto compiled = compile(square);
+  for (const Tensor& data : {zeros({3, 2, 5}), zeros({1}), zeros({100, 3}, kFloat64)})
+    for (const std::function<Tensor(const Tensor&)>& f :
+         {std::function<Tensor(const Tensor&)>(square), std::function<Tensor(const Tensor&)>(compiled)}) {
+      Tensor x = ones({100, 3}).requires_grad_(), y = f(x);
+      x.set_data(data);
+      std::string error = error_of([&] { y.sum().backward(); });
+      EXPECT_NE(error.find("was given other data"), std::string::npos) << error;
+    }
+}
+
+TEST(Aliases, GradientsOfWhatHadOtherSizesBefore) {
+  Tensor x = ones({100, 3}).requires_grad_(), y = x * 2;
+  x.set_data(zeros({2}));
+  y.sum().backward();
+  EXPECT_TRUE(x.grad().equal(full({100, 3}, 2.f)));
+}
+
+// Both uses lead to one leaf, whose hook sees their sum.
+TEST(Aliases, SetDataKeepsWhereGradientsGo) {
+  Tensor x = ones({3}).requires_grad_(), before = x * 2;
+  int hooks = 0;
+  x.register_hook([&](const Tensor& g) {
+    ++hooks;
+    return g * 10;
+  });
+  x.set_data(zeros({3}));
+  Tensor after = x * 3;
+  EXPECT_TRUE(autograd::grad({before.sum()}, {x}, {}, true)[0].equal(full({3}, 20.f)));
+  (before.sum() + after.sum()).backward();
+  EXPECT_EQ(hooks, 2);
+  EXPECT_TRUE(x.grad().equal(full({3}, 50.f)));
 }
 
 // A kernel that overwrites an input reads it at other places for its other result.

@@ -7,12 +7,15 @@
 #include <brasa/compile.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
 #include <random>
 #include <thread>
+
+#include "support/mutex.h"
 
 // The thread sanitizer does not follow children of processes that have threads.
 #if defined(__has_feature)
@@ -186,6 +189,43 @@ TEST(Threads, ForkedChildrenCompile) {
   }
   done = true;
   for (std::thread& t : threads) t.join();
+}
+#endif
+
+#ifndef BRASA_FORKS_ALONE
+// The code generator, a library of its own, does not hold a thread up for which the fork waits.
+TEST(Threads, AForkWaitsForTheCodeGenerator) {
+  Mutex mutex;
+  std::atomic<bool> done{false};
+  std::atomic<int64_t> calls{0};
+  std::thread other([&] {
+    while (!done) {
+      auto f = compile([&](Tensor x) {
+        for (int64_t k = 0; k < 20 + calls; ++k) x = k % 3 == 0 ? x.softmax(0) : (x * 2).sin();
+        return x.softmax(0);
+      });
+      Tensor x = ones({4});
+      std::lock_guard lock(mutex);
+      f(x);
+      ++calls;
+    }
+  });
+  for (int i = 0; i < 30; ++i) {
+    for (int64_t before = calls; calls < before + 2; std::this_thread::yield()) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(i % 10));
+    pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(30);
+      std::lock_guard lock(mutex);
+      ::_exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << i;
+  }
+  done = true;
+  other.join();
 }
 #endif
 

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include <brasa/brasa.h>
+#include <brasa/checkpoint.h>
 #include <brasa/compile.h>
 #include <brasa/func.h>
 #include <gtest/gtest.h>
@@ -308,6 +309,42 @@ TEST(Func, Compiled) {
 }
 
 // As lengths of packed sequences do.
+// Saves a value in a node of its own.
+struct Square : autograd::Function<Square> {
+  static Tensor forward(autograd::AutogradContext* c, const Tensor& x) {
+    c->save_for_backward({x});
+    return x * x;
+  }
+  static autograd::variable_list backward(autograd::AutogradContext* c, autograd::variable_list g) {
+    return {g[0] * c->get_saved_variables()[0] * 2};
+  }
+};
+
+TEST(Func, InAndAroundCheckpoints) {
+  Tensor w = tensor({0.3, -0.2, 0.5}, kFloat64).requires_grad_();
+  auto f = [&](const Tensor& x) { return Square::apply((x * w).sin()) * x; };
+  using OfOne = std::function<Tensor(const Tensor&)>;
+  std::vector<std::pair<const char*, std::function<OfOne(const OfOne&)>>> transformations = {
+      {"vmap", [](const OfOne& g) { return OfOne(func::vmap(g)); }},
+      {"jvp", [](const OfOne& g) { return OfOne([g](const Tensor& x) { return func::jvp(g, x, x).second[0]; }); }},
+      {"grad", [](const OfOne& g) { return OfOne(func::grad([g](const Tensor& x) { return g(x).sum(); })); }},
+      {"jacrev", [](const OfOne& g) { return OfOne(func::jacrev(g)); }},
+  };
+  auto checkpointed = [](const OfOne& g) { return OfOne([g](const Tensor& x) { return checkpoint(g, x); }); };
+  auto gradients = [&](const OfOne& g) {
+    Tensor x = tensor({{0.1, 0.7, -0.4}, {1.1, 0.2, 0.9}}, kFloat64).requires_grad_();
+    return autograd::grad({g(x).exp().sum()}, {x, w});
+  };
+  for (auto& [name, transformed] : transformations) {
+    std::vector<Tensor> want = gradients(transformed(f));
+    for (const OfOne& g : {checkpointed(transformed(f)), transformed(checkpointed(f))}) {
+      std::vector<Tensor> got = gradients(g);
+      for (size_t i = 0; i < want.size(); ++i)
+        EXPECT_TRUE(allclose(got[i], want[i], 1e-12, 1e-12)) << name << "\n" << got[i] << "\n" << want[i];
+    }
+  }
+}
+
 TEST(Constants, HaveValuesInsideOfTransformedFunctions) {
   auto f = [](const Tensor& x) {
     Tensor lengths = brasa::tensor({1, 3});

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -81,8 +82,33 @@ TEST(Mutex, OfAnyObjectIsFreeInAForkedProcess) {
   for (std::thread& t : threads) t.join();
 }
 
+// As one that compiles a large graph does.
+TEST(Mutex, AForkWaitsForAHolderThatWorks) {
+  Mutex mutex;
+  std::atomic<bool> held{false};
+  std::thread other([&] {
+    std::lock_guard lock(mutex);
+    held = true;
+    held.notify_all();
+    auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  });
+  held.wait(false);
+  pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    std::lock_guard lock(mutex);
+    ::_exit(0);
+  }
+  other.join();
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 // A fork beside a thread that does not give its lock back goes on after a while.
-TEST(Mutex, AForkWaitsASecondAtMost) {
+TEST(Mutex, AForkWaitsASecondForAHolderThatDoesNothing) {
   Mutex mutex;
   std::atomic<int> step{0};
   std::thread other([&] {

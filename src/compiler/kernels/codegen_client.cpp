@@ -13,6 +13,7 @@
 #include "runtime/thread_pool.h"
 #include "support/error.h"
 #include "support/fresh_stack.h"
+#include "support/mutex.h"
 #include "support/processor_time.h"
 #include "support/settings.h"
 
@@ -21,7 +22,16 @@ namespace {
 
 std::atomic<bool> llvm_is_gone{false};
 
+// While it lives, this thread is in the code generator or loads it, and another one that forks waits.
+struct InCodegen {
+  InCodegen() { detail::begin_lock(); }
+  ~InCodegen() { detail::end_lock(); }
+  InCodegen(const InCodegen&) = delete;
+  InCodegen& operator=(const InCodegen&) = delete;
+};
+
 const BrasaCodegen& codegen() {
+  InCodegen loading;
   static const BrasaCodegen* loaded = [] {
     std::vector<std::string> places;
     if (const char* path = environment("BRASA_CODEGEN"))
@@ -60,6 +70,7 @@ void take(void* context, const char* data, size_t size) { static_cast<std::strin
 // LLVM wants a stack of the usual size, whatever the thread has.
 template <class F>
 std::string answer(F f) {
+  InCodegen call;
   std::string result;
   BrasaCodegenStatus status = with_room([&] { return f(&result); }, kRoom);
   if (status == kBrasaCodegenUserError) fail(std::move(result));

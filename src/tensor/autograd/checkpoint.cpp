@@ -93,6 +93,8 @@ class CheckpointFrame {
 
 std::unique_ptr<Dropped> drop(const Tensor& t) {
   if (!saving && !running_again) return nullptr;
+  // What a transformed function records has no value outside of it. Its operators, which run outside, save for themselves.
+  if (Recorder::current()) return nullptr;
   if (t.requires_grad() && t.is_leaf()) return nullptr;
   if (running_again) {
     running_again->take_down(t);

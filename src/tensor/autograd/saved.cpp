@@ -65,6 +65,9 @@ Tensor Saved::unpack(const std::shared_ptr<Node>& node, const std::string& name)
   if (!value.defined()) return {};
   uint32_t now = impl_of(value)->storage->version();
   BRASA_CHECK(dropped_ || now == version_ || impl_of(value)->inference, modified(value, name, now, version_));
+  BRASA_CHECK(impl_of(value)->sizes == sizes_ && value.scalar_type() == dtype_,
+              "one of the variables needed for gradient computation was given other data: ", value,
+              ", which is needed by ", name, ", was ", brasa::name(dtype_), sizes_.vec());
   bool own = result_ && node;
   if (!GradMode::is_enabled() || (!dropped_ && !own)) return value;
   Tensor out = shallow_copy(value);

@@ -57,9 +57,10 @@ class AccumulateGrad final : public Node {
     if (!meta.grad.defined()) {
       // Nothing writes into the parts of a sparse tensor.
       const TensorImpl* impl = impl_of(g);
-      // It lies as the leaf does, if that is dense.
+      // It lies as the leaf does, if that is dense. The leaf may have got data of other sizes since.
       const TensorImpl* leaf = impl_of(leaf_);
-      Sizes strides = is_dense(leaf->sizes, leaf->strides) ? leaf->strides : row_major_strides(leaf->sizes);
+      bool as_leaf = leaf->sizes == impl->sizes && is_dense(leaf->sizes, leaf->strides);
+      Sizes strides = as_leaf ? leaf->strides : row_major_strides(impl->sizes);
       bool alone = impl->sparse ||
                    (g.use_count() == 1 && impl->storage->use_count() == 1 && impl->strides == strides && !impl->view);
       Tensor own = GradMode::is_enabled() ? g : g.detach();
@@ -325,8 +326,10 @@ void Tensor::set_data(const Tensor& o) const {
   TensorImpl* impl = checked_impl(*this);
   const TensorImpl* from = checked_impl(o);
   before_move(*this);
+  bool other = impl->dtype != from->dtype || impl->sizes != from->sizes || &impl->device() != &from->device();
   impl->look_at(*from);
-  if (!impl->autograd) return;
+  // Where gradients are to be of another kind, new uses get an accumulator of their own.
+  if (!impl->autograd || !other) return;
   std::lock_guard lock(autograd::accumulator_lock(*impl->autograd));
   impl->autograd->accumulator.reset();
 }
