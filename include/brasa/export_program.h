@@ -33,6 +33,11 @@ struct DynamicSize {
   int64_t factor = 1, offset = 0;
 };
 
+/// The only element of a tensor of integers, which has to lie from `least` (not negative) to `greatest`, else brasa::Error. `export_` takes it, as
+/// what `item<int64_t>()` gives there, for a number that each run has its own of, and knows by the bounds how much memory runs may take: for sizes, places and ends
+/// of slices. The counterpart of torch._check(n <= greatest).
+BRASA_API int64_t item_within(const Tensor& number, int64_t least, int64_t greatest);
+
 struct ExportOptions {
   /// What the C functions' names begin with: a C identifier.
   std::string name = "program";

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include <brasa/brasa.h>
 #include <brasa/pickle.h>
 
 #include "export/archive_graph.h"
 #include "import/archive.h"
+#include "ir/copy.h"
 #include "ops/decompose.h"
 #include "support/error.h"
 
@@ -23,7 +25,7 @@ class Writer {
   Writer(const Captured& captured, const std::vector<InputType>& inputs, const std::vector<NamedTensor>& named)
       : captured_(captured),
         facts_(captured.facts),
-        parts_(ops::decompose(*captured.graph, facts_, in_pytorch)),
+        parts_(ops::decompose(*with_counts(captured), facts_, in_pytorch)),
         graph_(*parts_),
         types_(inputs),
         named_(named),
@@ -33,8 +35,11 @@ class Writer {
 
   void write(const std::string& path) {
     for (size_t i = 0; i < types_.size(); ++i) user_inputs_.push_back(nodes_.fresh_name(types_[i].name));
-    for (const ir::Node* n : ir::live_nodes(graph_))
+    for (const ir::Node* n : ir::live_nodes(graph_)) {
       n->op == ir::input_op() ? add_input({const_cast<ir::Node*>(n), 0}) : to_.add(*n);
+      read_counts(*n);
+    }
+    for (const auto& r : captured_.requirements) nodes_.require(r.first, r.second);
     add_outputs();
     add_user_inputs();
     check_parts();
@@ -42,6 +47,34 @@ class Writer {
   }
 
  private:
+  // The graph with the values that integers are read of behind its outputs, and what these are made of before all else.
+  static std::unique_ptr<ir::Graph> with_counts(const Captured& captured) {
+    auto out = std::make_unique<ir::Graph>(captured.graph->level());
+    ir::ValueMap map;
+    ir::copy_inputs(*out, *captured.graph, map);
+    for (const CountedValue& c : captured.counted) ir::copy_value(*out, c.value, map);
+    ir::copy_live_nodes(*out, *captured.graph, map);
+    for (const ir::Output& o : captured.graph->outputs()) out->outputs().push_back({map(o.value), o.into, o.check});
+    for (const CountedValue& c : captured.counted) out->add_output(map(c.value));
+    return out;
+  }
+
+  // Sizes that values are, behind the node that gives these.
+  void read_counts(const ir::Node& n) {
+    size_t first = captured_.graph->outputs().size();
+    for (size_t i = 0; i < captured_.counted.size(); ++i) {
+      ir::Value from = graph_.outputs()[first + i].value;
+      const CountedValue& counted = captured_.counted[i];
+      const Captured::Read& read = captured_.counts[counted.number];
+      ir::Expr symbol = ir::type_of(captured_.graph->inputs()[static_cast<size_t>(counted.input)].value).shape[0];
+      if (from.node != &n || sizes_.is_known(symbol)) continue;
+      nodes_.read_size(symbol, to_.name_of(from));
+      std::string message = str(read.reader, " is outside of its range");
+      nodes_.require(symbol - read.least, message);
+      if (!read.greatest.is(INT64_MAX)) nodes_.require(read.greatest - symbol, message);
+    }
+  }
+
   // What primitives take for granted of sizes has to hold for all that the archive takes.
   void check_parts() const {
     const std::vector<ir::Fact>& known = captured_.facts.facts();
@@ -124,7 +157,7 @@ class Writer {
   // ---- Outputs: first what is changed.
   void add_outputs() {
     std::vector<ir::Value> fresh;
-    for (const ir::Output& o : graph_.outputs()) {
+    for (const ir::Output& o : std::span(graph_.outputs()).first(captured_.graph->outputs().size())) {
       if (!o.check.empty()) continue;
       if (o.into < 0) {
         fresh.push_back(o.value);
@@ -168,7 +201,7 @@ class Writer {
                 {"forward_arg_names", user_inputs_}}}};
     Json ranges = Json::object();
     for (const auto& [symbol, range] : sizes_.ranges())
-      ranges[symbol] = {{"min_val", range.first}, {"max_val", range.second}};
+      ranges[symbol] = {{"min_val", range.least}, {"max_val", range.greatest ? Json(*range.greatest) : Json()}};
     return {{"graph_module",
              {{"graph", nodes_.graph(graph_inputs_, graph_outputs_)},
               {"signature", {{"input_specs", input_specs_}, {"output_specs", output_specs_}}},
@@ -210,8 +243,6 @@ class Writer {
 
 void write_archive(const std::string& path, const Captured& captured, const std::vector<InputType>& inputs,
                    const std::vector<NamedTensor>& named) {
-  BRASA_CHECK(captured.counts.empty(), "export: ", captured.counts[0].reader,
-              " depends on values, which archives of recorded functions do not say");
   Writer(captured, inputs, named).write(path);
 }
 

@@ -23,9 +23,17 @@ Json ArchiveNodes::number(double v) {
   return v;
 }
 
+namespace {
+
+Json expression(const std::string& text, Json hint) {
+  return {{"as_expr", {{"expr_str", text}, {"hint", std::move(hint)}}}};
+}
+
+}  // namespace
+
 Json ArchiveNodes::size_json(ir::Expr e) const {
   if (e.is_constant()) return {{"as_int", e.constant()}};
-  return {{"as_expr", {{"expr_str", sizes_.text(e)}, {"hint", {{"as_int", sizes_.hint(e)}}}}}};
+  return expression(sizes_.text(e), sizes_.is_known(e) ? Json{{"as_int", sizes_.hint(e)}} : Json());
 }
 
 void ArchiveNodes::define(const std::string& name, DType dtype, const ir::Shape& shape, bool requires_grad) {
@@ -102,6 +110,24 @@ std::string ArchiveNodes::given_size(ir::Expr symbol) {
   return size_names_[symbol] = name;
 }
 
+void ArchiveNodes::read_size(ir::Expr symbol, const std::string& from) {
+  std::string name = size_node("torch.ops.aten.item.default", "item", {{"self", tensor(from)}});
+  size_values_[name] = size_json(symbol);
+  size_names_[symbol] = name;
+}
+
+void ArchiveNodes::require(ir::Expr raw, const std::string& message) {
+  ir::Expr not_negative = sizes_(raw);
+  if (not_negative->min >= 0) return;
+  Json size = integer(not_negative);
+  std::string name = fresh_name("ge");
+  push("_operator.ge", {{"a", size}, {"b", {{"as_int", 0}}}}, {{{"as_sym_bool", {{"as_name", name}}}}}, name);
+  truth_values_[name] = expression(str("GreaterThan(", sizes_.text(not_negative), ", Integer(0))"), Json());
+  push("torch.ops.aten._assert_scalar.default",
+       {{"self", {{"as_sym_bool", {{"as_name", name}}}}}, {"assert_msg", {{"as_string", message}}}}, Json::array(),
+       fresh_name("_assert_scalar_default"));
+}
+
 std::string ArchiveNodes::size_name(ir::Expr e) {
   if (auto at = size_names_.find(e); at != size_names_.end()) return at->second;
   std::string name;
@@ -161,7 +187,7 @@ Json ArchiveNodes::graph(const Json& inputs, const Json& outputs, bool single) c
           {"nodes", nodes_},
           {"tensor_values", tensor_values_},
           {"sym_int_values", size_values_},
-          {"sym_bool_values", Json::object()},
+          {"sym_bool_values", truth_values_},
           {"is_single_tensor_return", single},
           {"custom_obj_values", Json::object()},
           {"sym_float_values", Json::object()}};

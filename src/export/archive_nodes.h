@@ -50,6 +50,11 @@ class ArchiveNodes {
   /// The name of a symbol that the graph gets as an argument.
   std::string given_size(ir::Expr symbol);
 
+  /// From here on the symbol is the only element of this tensor.
+  void read_size(ir::Expr symbol, const std::string& from);
+  /// An error of a run, with the message, where it is negative.
+  void require(ir::Expr not_negative, const std::string& message);
+
   /// The graph of these nodes; `single`: its one output is no list.
   Json graph(const Json& inputs, const Json& outputs, bool single = false) const;
 
@@ -64,7 +69,8 @@ class ArchiveNodes {
   const std::vector<std::string>& user_inputs_;
   std::set<std::string> taken_;
   std::unordered_map<ir::Expr, std::string> size_names_;
-  Json nodes_ = Json::array(), tensor_values_ = Json::object(), size_values_ = Json::object();
+  Json nodes_ = Json::array(), tensor_values_ = Json::object(), size_values_ = Json::object(),
+       truth_values_ = Json::object();
 };
 
 }  // namespace brasa::exporting

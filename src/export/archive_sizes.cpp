@@ -1,16 +1,19 @@
 #include "export/archive_sizes.h"
 
+#include <algorithm>
+
 #include "support/error.h"
 
 namespace brasa::exporting {
-namespace {
 
-std::string name_of(ir::Expr symbol) { return str("s", symbol->id); }
-
-}  // namespace
+// PyTorch tells by the letter whether values decide.
+std::string ArchiveSizes::name_of(ir::Expr symbol) const { return str(is_known(symbol) ? "s" : "u", symbol->id); }
 
 ArchiveSizes::ArchiveSizes(const Captured& captured, const std::vector<InputType>& types) : captured_(captured) {
   for (const Captured::Fixed& f : captured.fixed()) {
+    auto input = static_cast<size_t>(f.input);
+    BRASA_CHECK(input < types.size(), "export: the program holds where ",
+                captured.counts[input - std::min(input, types.size())].reader, " is ", f.size, " only");
     const InputType& t = types[f.input];
     BRASA_CHECK(t.sizes[f.dim].fixed(), "export: the program holds for size ", f.size, " of dimension ", f.dim, " of '",
                 t.name, "' only, which is to vary; where the example has 1 there, give one that has more");
@@ -22,6 +25,15 @@ ArchiveSizes::ArchiveSizes(const Captured& captured, const std::vector<InputType
     for (size_t d = 0; d < shape.size(); ++d) {
       if (shape[d]->kind != ir::ExprKind::Size) continue;
       uint32_t id = shape[d]->id;
+      if (input >= static_cast<int>(types.size())) {
+        if (is_known(shape[d])) continue;  // one that an input has, too
+        const Captured::Read& read = captured.counts[static_cast<size_t>(input) - types.size()];
+        std::optional<int64_t> greatest = read.greatest.maybe_constant();
+        symbols_.emplace(id, shape[d]);
+        ranges_[name_of(shape[d])] = {read.least.maybe_constant().value_or(0),
+                                      greatest == INT64_MAX ? std::nullopt : greatest};
+        continue;
+      }
       if (input < 0 || types[input].sizes[d].fixed()) {
         symbols_[id] = captured.facts.hint(shape[d]);
         continue;
@@ -62,7 +74,8 @@ std::string ArchiveSizes::text(ir::Expr e) const {
   };
   switch (e->kind) {
     case ir::ExprKind::Constant: return str("Integer(", e.constant(), ")");
-    case ir::ExprKind::Size: return str("Symbol('", name_of(e), "', positive=True, integer=True)");
+    case ir::ExprKind::Size:
+      return str("Symbol('", name_of(e), is_known(e) ? "', positive=True, integer=True)" : "', integer=True)");
     case ir::ExprKind::Add: return call("Add", e->value);
     case ir::ExprKind::Mul: return call("Mul", e->value);
     case ir::ExprKind::FloorDiv: return call("FloorDiv", std::nullopt);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,20 +18,27 @@ class ArchiveSizes {
   ArchiveSizes(const Captured& captured, const std::vector<InputType>& types);
 
   ir::Expr operator()(ir::Expr e) const;
-  /// Of an expression that operator() gave: the value in the example, and the text that sympy reads.
+  /// Of an expression that operator() gave: the value in the example, the text that sympy reads, and whether it is the same for all values.
   int64_t hint(ir::Expr e) const { return captured_.facts.hint(e); }
   std::string text(ir::Expr e) const;
+  bool is_known(ir::Expr e) const { return captured_.stages.stage_of(e) == 0; }
   /// The input and dimension that is this symbol.
   std::pair<int, int> place_of(ir::Expr symbol) const { return places_.at(symbol->id); }
-  const std::map<std::string, std::pair<int64_t, int64_t>>& ranges() const { return ranges_; }
+  struct Range {
+    int64_t least;
+    std::optional<int64_t> greatest;
+  };
+  const std::map<std::string, Range>& ranges() const { return ranges_; }
   /// Of an input that the graph does not read. Its sizes are the example's.
   ir::Shape of_input(size_t i) const;
 
  private:
+  std::string name_of(ir::Expr symbol) const;
+
   const Captured& captured_;
   std::map<uint32_t, ir::Expr> symbols_;  // what stands for a symbol of the graph
   std::map<uint32_t, std::pair<int, int>> places_;
-  std::map<std::string, std::pair<int64_t, int64_t>> ranges_;
+  std::map<std::string, Range> ranges_;
 };
 
 }  // namespace brasa::exporting

@@ -50,6 +50,9 @@ std::vector<Captured::Fixed> Captured::fixed() const {
         out.push_back({static_cast<int64_t>(k), static_cast<int64_t>(d), sizes[k][d]});
     return out;
   }
+  for (size_t k = 0; k < counts.size(); ++k)
+    if (size_t input = sizes.size() - counts.size() + k; !counts[k].varied && symbol_of(k))
+      out.push_back({static_cast<int64_t>(input), 0, sizes[input][0]});
   std::unordered_set<ir::Expr> constants;  // sizes and strides of what is no input
   for (size_t i = 0; i < sources.size(); ++i)
     if (sources[i].input < 0) {
@@ -181,9 +184,17 @@ class InputsUnknown final : public capture::Session {
   InputsUnknown(brasa::detail::CompiledState& state, const std::vector<Tensor>& inputs, Counts& counts)
       : Session(state), given_(inputs), counts_(counts) {}
   void host_reads(const Tensor& t, const char* what) override {
-    for (size_t i = 0; i < given_.size(); ++i)
-      BRASA_CHECK(impl_of(t)->storage.get() != impl_of(given_[i])->storage.get(), "export: ", what,
-                  " reads the value of input ", i, ", which is not known before the program runs", at_users_line());
+    std::optional<size_t> input = input_of(t);
+    BRASA_CHECK(!input, "export: ", what, " reads the value of input ", *input,
+                ", which is not known before the program runs", at_users_line());
+  }
+  std::optional<int64_t> item(const Tensor& t) override {
+    if (impl_of(t)->storage->recorder() != this && !input_of(t)) return std::nullopt;
+    BRASA_CHECK(
+        is_integral(t.scalar_type(), false), "export: item() reads a number of ", name(t.scalar_type()),
+        ", which is not known before the program runs", at_users_line(),
+        ". Operators take it as the tensor that it is, and cond() branches on one; integers may be read as sizes");
+    return counts_.read(*this, t, str("the number of item()", at_users_line()), true).at(0).example;
   }
   std::optional<std::vector<Integer>> integers(const Tensor& t, const std::string& reader) override {
     const auto& caller = KnownSizes::current()->caller;
@@ -194,6 +205,12 @@ class InputsUnknown final : public capture::Session {
   }
 
  private:
+  std::optional<size_t> input_of(const Tensor& t) const {
+    auto same_memory = [&](const Tensor& in) { return impl_of(t)->storage.get() == impl_of(in)->storage.get(); };
+    auto at = std::find_if(given_.begin(), given_.end(), same_memory);
+    return at == given_.end() ? std::nullopt : std::optional(static_cast<size_t>(at - given_.begin()));
+  }
+
   const std::vector<Tensor>& given_;
   Counts& counts_;
 };
@@ -219,7 +236,8 @@ class Recording {
   /// Whether it was the same as the call before: one graph, with the same numbers. `again`: the integers that it reads are the same, too.
   bool call(const std::vector<Tensor>& example, bool again = false);
   bool reads_integers() const { return !counts_.all().empty(); }
-  Captured captured();
+  /// `one_graph`: see Captured.
+  Captured captured(bool one_graph);
 
  private:
   bool record();
@@ -332,7 +350,7 @@ std::optional<std::vector<Tensor>> Recording::results(capture::Session& session)
       retry = counts_.retry(names, session);
     } catch (const Error&) {
     }
-    retry = retry || counts_.retry_within_bounds();
+    retry = retry || counts_.retry_with_less();
     session.abandon();
     if (!retry) throw;
     return std::nullopt;
@@ -406,8 +424,9 @@ void Recording::sort_outputs(const std::vector<Tensor>& results, const capture::
               " results and gradients; where only its first call does (momentum with dampening), call it once before");
 }
 
-Captured Recording::captured() {
+Captured Recording::captured(bool one_graph) {
   Captured out;
+  out.one_graph = one_graph;
   out.graph = std::move(taken_.graph);
   out.facts = std::move(taken_.facts);
   out.sources = std::move(sources_);
@@ -445,6 +464,7 @@ Captured Recording::captured() {
   std::vector<int> counted(out.outputs.begin() + static_cast<int64_t>(results), out.outputs.end());
   out.outputs.resize(results);
   take_integers(out, counts_.all(), counted, requirements_);
+  for (size_t k = 0; k < out.counts.size(); ++k) out.counts[k].varied = counts_.varied(k);
   return out;
 }
 
@@ -472,9 +492,7 @@ Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& exam
       recording.call(examples.back(), true) || recording.call(examples.back(), true),
       "export: the function records something else each time it is called: a number or a branch changes that is "
       "no tensor (a count of steps, a learning rate's schedule)");
-  Captured out = recording.captured();
-  out.one_graph = one_graph;
-  return out;
+  return recording.captured(one_graph);
 }
 
 }  // namespace brasa::exporting

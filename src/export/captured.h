@@ -60,8 +60,10 @@ struct Captured {
   struct Read {
     std::string reader;  // says in a message whose it is
     ir::Expr least, greatest;
+    bool varied = true;  // between the calls; else the recording holds for this one
   };
   std::vector<Read> counts;
+  std::vector<CountedValue> counted;  // the values in the graph that these are read of
   /// Sizes that are not negative where the program's assertions hold.
   std::vector<std::pair<ir::Expr, std::string>> requirements;
   Stages stages;

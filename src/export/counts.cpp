@@ -29,7 +29,13 @@ Tensor outside(int64_t size) {
 
 }  // namespace
 
+Counts::Counts(std::vector<CountKind> kinds) : kinds_(std::move(kinds)), choices_(kDifferent) {}
+
 void Counts::begin_call(bool again) {
+  if (!again && call_ >= 0) {
+    earlier_.emplace_back();
+    for (const Count& c : all_) earlier_.back().push_back(c.stand_in.size(0));
+  }
   all_.clear();
   names_.clear();
   sizes_.clear();
@@ -67,41 +73,76 @@ bool Counts::retry(const capture::Names& names, const capture::Session& session)
   return false;
 }
 
-bool Counts::retry_within_bounds() {
-  bool was_beyond = beyond_ && call_ < 2 && !all_.empty();
-  if (was_beyond) beyond_ = false;
-  return was_beyond;
+bool Counts::varied(size_t count) const {
+  return std::any_of(earlier_.begin(), earlier_.end(), [&](const std::vector<int64_t>& call) {
+    return count < call.size() && call[count] != all_[count].stand_in.size(0);
+  });
 }
 
-int64_t Counts::example(size_t count, Bounds bounds) const {
+bool Counts::retry_with_less() {
+  if (beyond_ && call_ < 2 && !all_.empty()) {
+    beyond_ = false;
+    return true;
+  }
+  constexpr int64_t kFewest = 2;
+  bool by_host = std::any_of(all_.begin(), all_.end(), [](const Count& c) { return c.by_host; });
+  if (!by_host || (choices_ == kFewest && few_ == 0)) return false;
+  (choices_ == kFewest ? few_ : choices_) /= 2;
+  return true;
+}
+
+int64_t Counts::example(size_t count, Bounds bounds, bool by_host) const {
   if (auto it = taken_.find(count); it != taken_.end()) return it->second;
   CountKind kind = kinds_[std::min(count, kinds_.size() - 1)];
   int64_t least = bounds.least, greatest = std::min(bounds.greatest, std::max(least, kLargest));
   if (kind == CountKind::None) return least;
   if (kind == CountKind::One) return std::clamp<int64_t>(1, least, greatest);
   // 0 and 1 are other programs more often than not, and so are all that there are.
-  least = std::min(std::max<int64_t>(least, 2), greatest);
+  least = std::min(std::max(least, few_), greatest);
   // Where only assertions say how many there are, these lessen it.
-  if (kind == CountKind::All) return bounds.greatest <= kLargest ? greatest : least + kDifferent;
+  if (kind == CountKind::All) return bounds.greatest <= kLargest ? greatest : least + choices_;
   auto place = static_cast<int64_t>(count);
   // Hardly any function has these as numbers of its own. No two of them, and none and a size, are related in the same way in both calls.
-  if (call_ < 2 && beyond_) return std::max<int64_t>(least, 0) + (call_ == 0 ? 1009 + 17 * place : 613 + 11 * place);
-  int64_t choices = std::min(greatest - least, kDifferent);
+  int64_t beyond = least + (call_ == 0 ? 1009 + 17 * place : 614 + 11 * place);
+  if (call_ < 2 && beyond_ && (!by_host || beyond <= greatest)) return beyond;
+  int64_t choices = std::min(greatest - least, choices_);
   if (choices < 2) choices = greatest - least + 1;
   const int64_t first[] = {choices - 1, 0, choices / 2, choices > 2 ? 1 : 0}, step[] = {1, 2, 3, 1};
   auto call = static_cast<size_t>(std::min(call_, 3));
-  return least + (first[call] + step[call] * place) % choices;
+  return unlike_earlier(count, least, choices, (first[call] + step[call] * place) % choices);
 }
 
-std::vector<Recorder::Integer> Counts::read(capture::Session& session, const Tensor& t, const std::string& reader) {
+// The first one that no earlier call had, which would go the way of that one, and no even one behind an even one, as what a function makes of these may be a part
+// of what it does.
+int64_t Counts::unlike_earlier(size_t count, int64_t least, int64_t choices, int64_t first) const {
+  auto any = [&](auto is) {
+    for (int64_t k = 0; k < choices; ++k)
+      if (int64_t candidate = least + (first + k) % choices; is(candidate)) return std::optional(candidate);
+    return std::optional<int64_t>();
+  };
+  auto fresh = [&](int64_t candidate) {
+    return std::none_of(earlier_.begin(), earlier_.end(), [&](const std::vector<int64_t>& call) {
+      return count < call.size() && call[count] == candidate;
+    });
+  };
+  auto changes = [&](int64_t candidate) {
+    return earlier_.empty() || count >= earlier_.back().size() || (earlier_.back()[count] - candidate) % 2 != 0;
+  };
+  if (auto best = any([&](int64_t candidate) { return fresh(candidate) && changes(candidate); })) return *best;
+  return any(fresh).value_or(least + first);
+}
+
+std::vector<Recorder::Integer> Counts::read(capture::Session& session, const Tensor& t, const std::string& reader,
+                                            bool by_host) {
   std::vector<Recorder::Integer> out;
   Tensor flat = t.to(kLong).reshape({-1});
   for (int64_t i = 0; i < t.numel(); ++i)
-    out.push_back(read_one(session, flat.select(0, i).clone(), reader));  // which no write of the function's reaches
+    out.push_back(read_one(session, flat.select(0, i).clone(), reader, by_host));  // which no write reaches
   return out;
 }
 
-Recorder::Integer Counts::read_one(capture::Session& session, const Tensor& from, const std::string& reader) {
+Recorder::Integer Counts::read_one(capture::Session& session, const Tensor& from, const std::string& reader,
+                                   bool by_host) {
   // One value that is read twice is one integer; and what it may be follows from what it is made of.
   std::vector<Tensor> tensors;
   for (const Count& c : all_) tensors.push_back(c.from);
@@ -117,15 +158,16 @@ Recorder::Integer Counts::read_one(capture::Session& session, const Tensor& from
     auto now = [&](const ir::Expr& e) { return session.binding()(e); };
     int64_t least = std::max<int64_t>(range.least ? now(*range.least) : 0, 0);
     int64_t greatest = std::max(range.greatest ? now(*range.greatest) : INT64_MAX, least);
-    Tensor stand_in = outside(example(at, {least, greatest}));
+    Tensor stand_in = outside(example(at, {least, greatest}, by_host));
     static_cast<void>(stand_in.clone());
     KnownSizes& sizes = *KnownSizes::current();
     std::optional<ir::Expr> size = sizes.size_of(stand_in, 0);
     BRASA_ASSERT(size, "a recording has not met what stands for an integer");
-    all_.push_back({reader, from, stand_in});
+    all_.push_back({reader, from, stand_in, by_host});
     names_.push_back(sizes.name_of(*size));
     sizes_.push_back(*size);
   }
+  all_[at].by_host |= by_host;
   return {all_[at].stand_in.size(0), names_[at]};
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include <brasa/brasa.h>
+#include <brasa/export_program.h>
 
 #include "export/value_range.h"
 #include "ir/copy.h"
@@ -79,16 +80,35 @@ Captured::Read read_of(const ir::Graph& graph, ir::Facts facts, ir::Value value,
           range.greatest.value_or(ir::Expr(INT64_MAX))};
 }
 
-// The range of an integer, which the symbol stands for, by what assertions say of it.
+// What is not negative where a fact holds, by its comparison with the least of two sizes; nothing where it is none.
+std::vector<ir::Expr> not_negative_by(const ir::Fact& f) {
+  std::vector<ir::Expr> out;
+  for (const auto& [least, one] : {std::pair(f.left, f.right), std::pair(f.right, f.left)}) {
+    if (least->kind != ir::ExprKind::Min) continue;
+    const auto& of = least->args;
+    if (f.equal)
+      for (const ir::Expr& e : of) out.push_back(e - one);
+    else if (of.size() == 2 && (of[0] == one || of[1] == one))
+      out.push_back(one - (of[0] == one ? of[1] : of[0]) - ir::Expr(1));
+  }
+  return out;
+}
+
+// The range of an integer, which the symbol stands for, by what assertions say of it; where they give no bound, by what the code takes for
+// granted (a part of a tensor ends within it).
 void narrow(const Captured& c, const ir::Expr& symbol, Captured::Read& read) {
   if (!ir::is_symbol(symbol)) return;
   size_t stage = c.stages.stage_of(symbol);
   auto known = [&](const ir::Expr& e) { return !ir::contains_symbol(e, symbol) && c.stages.stage_of(e) < stage; };
-  for (const auto& [not_negative, message] : c.requirements) {
-    if (!ir::contains_symbol(not_negative, symbol)) continue;
+  auto take = [&](const ir::Expr& not_negative) {
+    if (!ir::contains_symbol(not_negative, symbol)) return;
     if (ir::Expr most = not_negative + symbol; known(most)) read.greatest = ir::min(read.greatest, most);
     if (ir::Expr least = symbol - not_negative; known(least)) read.least = ir::max(read.least, least);
-  }
+  };
+  for (const auto& r : c.requirements) take(r.first);
+  if (!read.greatest.is(INT64_MAX)) return;
+  for (const ir::Fact& f : c.facts.facts())
+    for (const ir::Expr& e : not_negative_by(f)) take(e);
 }
 
 // The symbols that nodes and assertions have.
@@ -124,7 +144,12 @@ void take_integers(Captured& out, const std::vector<Count>& counts, const std::v
     BRASA_ASSERT(source != out.sources.end(), "an integer that is read is no input of the recording");
     auto at = static_cast<size_t>(source - out.sources.begin());
     const ir::Expr& size = ir::type_of(out.graph->inputs()[at].value).shape[0];
-    if (size.is_constant() || symbols.count(size->id) > 0) {
+    bool used = size.is_constant() || symbols.count(size->id) > 0;
+    BRASA_CHECK(
+        used || !out.one_graph || !counts[k].by_host, "export: ", counts[k].reader,
+        " is no size of the program and no operand: what the function's own language makes of it, a branch or a "
+        "loop, is known for no other number; cond() and while_loop() are branches and loops of the program");
+    if (used || !out.one_graph) {
       values.push_back({k, fresh[static_cast<size_t>(outputs[k])]->value, static_cast<int>(at)});
     } else {
       // What is no size has its value where it is an operand.
@@ -153,6 +178,21 @@ void take_integers(Captured& out, const std::vector<Count>& counts, const std::v
     read = read_of(*out.graph, out.facts, v.value, counts[v.number]);
     narrow(out, ir::type_of(out.graph->inputs()[static_cast<size_t>(v.input)].value).shape[0], read);
   }
+  out.counted = std::move(values);
 }
 
 }  // namespace brasa::exporting
+
+namespace brasa {
+
+int64_t item_within(const Tensor& number, int64_t least, int64_t greatest) {
+  BRASA_CHECK(number.defined() && number.numel() == 1 && is_integral(number.scalar_type(), false),
+              "item_within: expected a tensor of one integer");
+  BRASA_CHECK(0 <= least && least <= greatest, "item_within: there is no number from ", least, " to ", greatest,
+              " that is not negative");
+  Tensor n = number.detach().to(kLong).reshape({}), inside = n.ge(least).logical_and(n.le(greatest));
+  return _functional_assert_async(inside, "item_within: a number is outside of its bounds", n.clamp(least, greatest))
+      .item<int64_t>();
+}
+
+}  // namespace brasa

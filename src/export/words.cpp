@@ -230,7 +230,7 @@ class Writer {
       if (r.greatest.is(INT64_MAX)) readers += str(readers.empty() ? "" : ", ", r.reader);
     fail(str("export: ", readers,
              " depends on values, and nothing says how great it may be; memory of programs that run ",
-             "alone is known before a run: give a bound (torch._check(n <= 1000) in Python, clamp in C++)"));
+             "alone is known before a run: give a bound (torch._check(n <= 1000) in Python, item_within in C++)"));
   }
 
   // Whether it is the same in all runs: a constant has it, or an input whose size does not vary.

@@ -6,6 +6,7 @@
 
 #include "capture/matching.h"
 #include "capture/names.h"
+#include "func/flow_rows.h"
 #include "ir/special.h"
 #include "ops/builder.h"
 #include "runtime/device.h"
@@ -56,6 +57,8 @@ Tensor BodyRecorder::operand(size_t place, Part part) {
   Number n = input(place, std::move(type));
   // Gradients flow through what a step leaves, whatever the first one begins with.
   flows_[n] = t.requires_grad() || (part == Part::State && grad_mode_ && is_floating(impl.dtype));
+  varies_.resize(types_.size());
+  varies_[n] = part != Part::Whole;
   const ir::Type& kept = types_[n];
   Sizes sizes;
   for (Expr e : kept.shape) sizes.push_back(e.constant());
@@ -248,6 +251,74 @@ void BodyRecorder::leave_numbers_out(Event& e, std::span<const CallArg> args) {
       a = ir::Arg(capture::argument(static_cast<uint32_t>(arguments_.numbers.size() - 1)));
     }
   }
+}
+
+// ---- Values that the recording around has to know.
+
+// Those events that the value is made of, which begin with what `arguments` gets.
+RecordedBody BodyRecorder::part_for(Number n, FlowArguments& arguments) const {
+  std::vector<bool> needed(types_.size());
+  needed[n] = true;
+  auto is_needed = [&](const Event& e) {
+    auto first = needed.begin() + e.first;
+    return std::find(first, first + e.count, true) != first + e.count;
+  };
+  for (size_t i = body_.events.size(); i-- > 0;)
+    if (const Event& e = body_.events[i]; e.row && is_needed(e))
+      capture::each_operand(e, [&](Number operand) { needed[operand] = true; });
+  RecordedBody out;
+  std::vector<Number> moved(types_.size(), capture::kNoNumber);
+  Number next = 0;
+  for (const Event& e : body_.events) {
+    if (!is_needed(e)) continue;
+    BRASA_CHECK(e.row || e.first >= varies_.size() || !varies_[e.first], what_,
+                ": a size that depends on values is known before the loop only where no step changes these values");
+    Event part = e;
+    if (!e.row) {
+      auto place = static_cast<size_t>(e.args[0].get<Expr>().constant());
+      part.args[0] = ir::Arg(static_cast<int64_t>(arguments.captured(arguments_.operands[place])));
+    } else {
+      part.args = capture::mapped_args(e, [&](ir::Value v) {
+        return v.index == 0 || capture::is_argument(v) ? v : capture::numbered(moved[v.index - 1]);
+      });
+    }
+    part.first = next;
+    for (uint32_t k = 0; k < e.count; ++k) moved[e.first + k] = next++;
+    out.events.push_back(std::move(part));
+  }
+  out.outputs.push_back(moved[n]);
+  return out;
+}
+
+Tensor BodyRecorder::computed_before(const Tensor& t) {
+  FlowArguments arguments;
+  arguments.sizes = arguments_.sizes;
+  arguments.names = arguments_.names;
+  arguments.numbers = arguments_.numbers;
+  RecordedBody part = part_for(number_of(t), arguments);
+  auto build = [](const Flow&, const std::vector<ir::Value>& operands, const std::vector<ops::BodyFunction>& bodies) {
+    return bodies[0](operands);
+  };
+  Scope around(around_);
+  KnownSizes::Scope known(outer_);
+  NoGradGuard no_grad;
+  return func::call({"part", build, {}, {std::move(part)}, 0, 0}, arguments)[0];
+}
+
+std::optional<std::vector<Recorder::Integer>> BodyRecorder::integers(const Tensor& t, const std::string& reader) {
+  if (!outer_) return std::nullopt;
+  Tensor before = impl_of(t)->storage->recorder() == this ? computed_before(t) : t;
+  Scope around(around_);
+  KnownSizes::Scope known(outer_);
+  return around_->integers(before, reader);
+}
+
+std::optional<int64_t> BodyRecorder::item(const Tensor& t) {
+  if (!outer_) return std::nullopt;
+  Tensor before = impl_of(t)->storage->recorder() == this ? computed_before(t) : t;
+  Scope around(around_);
+  KnownSizes::Scope known(outer_);
+  return around_->item(before);
 }
 
 RecordedBody BodyRecorder::finished(const std::vector<Tensor>& results) {

@@ -38,8 +38,9 @@ class BodyRecorder final : public capture::Functional {
   BodyRecorder(FlowArguments& arguments, std::string what);
   ~BodyRecorder() override { lose(); }
 
-  /// How a function sees an operand: all of it, an item of its first dimension, or as what a step before leaves.
-  enum class Part : uint8_t { Whole, Item, State };
+  /// How a function sees an operand: all of it, an item of its first dimension, or as what a step before leaves, through which gradients flow
+  /// or none do.
+  enum class Part : uint8_t { Whole, Item, State, StateWithoutGradient };
   /// A tensor of the function's that stands for operand `place`.
   Tensor operand(size_t place, Part part = Part::Whole);
   /// f's results become the body's outputs.
@@ -55,6 +56,9 @@ class BodyRecorder final : public capture::Functional {
   uint32_t last_call() const override { return 0; }
   void made(const std::shared_ptr<autograd::Node>&, uint32_t, std::span<const Tensor>) override {}
   void materialise(const char* reason) override;
+  /// What the recording around stands for it knows of what is computed there: so a part of the function is computed before the branch or loop.
+  std::optional<std::vector<Integer>> integers(const Tensor& t, const std::string& reader) override;
+  std::optional<int64_t> item(const Tensor& t) override;
 
  private:
   capture::Number record(const ops::Row& row, std::span<const CallArg> args, const Operands& operands, bool view,
@@ -85,6 +89,8 @@ class BodyRecorder final : public capture::Functional {
   };
 
   RecordedBody finished(const std::vector<Tensor>& results);
+  RecordedBody part_for(capture::Number n, FlowArguments& arguments) const;
+  Tensor computed_before(const Tensor& t);
   capture::Number add(capture::Event event, std::span<const CallArg> args = {});
   capture::Number input(size_t place, ir::Type type);
   void leave_numbers_out(capture::Event& event, std::span<const CallArg> args);
@@ -96,10 +102,12 @@ class BodyRecorder final : public capture::Functional {
   std::vector<ir::Type> types_;  // by number
   std::vector<bool> flows_;      // by number: gradients flow through it
   std::unordered_map<capture::Number, capture::Number> detached_;
+  std::vector<bool> varies_;          // by number: inputs that differ from step to step
   std::vector<capture::Number> own_;  // by operand: its input, or kNoNumber
   size_t stand_ins_ = 0;              // how many of what is held stand for operands
   bool grad_mode_;
   runtime::Device* device_ = nullptr;
+  Recorder* around_ = Recorder::current();
   KnownSizes* outer_ = KnownSizes::current();  // null: nobody asks
   KnownInside sizes_{*this};
 };

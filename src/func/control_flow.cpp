@@ -246,8 +246,9 @@ TensorVector while_loop(const TensorFunction& cond_fn, const TensorFunction& bod
     FlowArguments arguments;
     arguments.operands = carried;
     arguments.given = carried.size();
-    Recorded condition = record(arguments, "while_loop: cond_fn", cond_fn, 0, whole);
-    Recorded body = record(arguments, "while_loop: body_fn", body_fn, 0, whole);
+    auto state = [](size_t) { return Part::StateWithoutGradient; };
+    Recorded condition = record(arguments, "while_loop: cond_fn", cond_fn, 0, state);
+    Recorded body = record(arguments, "while_loop: body_fn", body_fn, 0, state);
     const Tensor& goes_on = condition.results.at(0);
     BRASA_CHECK(goes_on.numel() == 1, "while_loop: the result of cond_fn is ", goes_on,
                 ", expected a tensor of one element");

@@ -90,6 +90,14 @@ void add_values(Table& t) {
         return reduce(x, all_dims(x), false, "or");
       })
       .samples({{bools(3, 5)}, {bools(0)}});
+  t.op("aten::_functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor")
+      .doc("`dep_token`, where the only element is not 0; else an error with the message.")
+      .composed([](Value x, const std::string& message, Value token) {
+        check_values(ne(only_element("_functional_assert_async", x), 0), message);
+        return token;
+      })
+      .no_gradient()
+      .samples({{bools(1, 1).in(1, 2), "an element is 0", floats(3)}, {ints().in(1, 3), "an element is 0", ints(2)}});
 }
 
 void add_shapes(Table& t) {

@@ -39,6 +39,7 @@ Recorder::~Recorder() = default;
 std::optional<std::vector<Recorder::Integer>> Recorder::integers(const Tensor&, const std::string&) {
   return std::nullopt;
 }
+std::optional<int64_t> Recorder::item(const Tensor&) { return std::nullopt; }
 Tensor Recorder::known(const Tensor&) { return {}; }
 Tensor Recorder::result_of(const autograd::Node&, uint32_t) { return {}; }
 

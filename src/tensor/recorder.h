@@ -84,6 +84,9 @@ class Recorder {
   /// `reader` says, at the beginning of a message, whose they are.
   virtual std::optional<std::vector<Integer>> integers(const Tensor& t, const std::string& reader);
 
+  /// What the host reads of a tensor's only element, where the recording stands for whatever it is; nothing where it is read as usual.
+  virtual std::optional<int64_t> item(const Tensor& t);
+
   /// The value of a recorded tensor, where it is the same for all that the recording stands for and need not end it; else undefined.
   virtual Tensor known(const Tensor& t);
 

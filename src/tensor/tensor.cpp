@@ -137,6 +137,8 @@ Scalar Tensor::item() const {
   BRASA_CHECK(impl->numel == 1, "a Tensor with ", impl->numel, " elements cannot be converted to Scalar");
   if (Recorder* recorder = impl->storage->recorder())
     if (Tensor known = recorder->known(*this); known.defined()) return known.item();
+  if (Recorder* recorder = Recorder::current())
+    if (std::optional<int64_t> item = recorder->item(*this)) return *item;
   const void* at = impl->data("item()");
   if (Recorder* recorder = Recorder::current()) recorder->host_reads(*this, "item()");
   runtime::Device& device = impl->device();

@@ -66,6 +66,28 @@ TEST(ExportedArchive, AnIntegerFollowsFromTheSizeThatItComesFrom) {
   }
 }
 
+TEST(ExportedArchive, SizesThatDependOnValues) {
+  auto f = [](const Tensor& x, const Tensor& n) {
+    Tensor rows = x.index({x.select(1, 0) > 0});
+    int64_t count = item_within(n, 0, 20);
+    return std::vector<Tensor>{
+        rows * 2, rows.nonzero(), arange(2 * count), x.narrow(0, 0, n.item<int64_t>()).sum(0),
+        cond(x.sum() > 0, [](Tensor t) { return t.masked_select(t > 0).sum(); }, [](Tensor t) { return t.sum(); }, x)};
+  };
+  ExportOptions options = only_archive();
+  options.dynamic = {{0, 0, 2, 100}};
+  Folder folder;
+  io::ExportedModule read = written(export_(f, {rand({5, 3}), scalar_tensor(3, kLong)}, options), folder);
+  for (int64_t rows : {2, 9, 40})
+    for (double shift : {-9.0, 0.0, 9.0}) {
+      Tensor x = randn({rows, 3}) + shift, n = scalar_tensor(std::min<int64_t>(rows / 2, 20), kLong);
+      std::vector<Tensor> want = f(x, n), got = read->forward({x, n});
+      for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(allclose(got[i], want[i], 1e-5, 1e-5)) << i;
+    }
+  EXPECT_THROW(read->forward({rand({9, 3}), scalar_tensor(10, kLong)}), Error);
+  EXPECT_THROW(read->forward({rand({90, 3}), scalar_tensor(21, kLong)}), Error);
+}
+
 // The first result of that archive is None.
 TEST(ExportedArchive, ResultsThatAreNoTensorsAreLeftOut) {
   Folder folder;

@@ -4,6 +4,7 @@
 #include <brasa/export_program.h>
 
 #include <dlfcn.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -84,6 +85,15 @@ class Loaded {
     }
     return out;
   }
+  /// The message of a run that is refused; empty where it gives results.
+  std::string refusal(const std::vector<Tensor>& in) {
+    try {
+      give(in);
+    } catch (const std::runtime_error& e) {
+      return e.what();
+    }
+    return "";
+  }
   template <class F>
   F* at(const char* name) {
     void* found = dlsym(library_, name);
@@ -116,6 +126,15 @@ class Loaded {
   }
   void* library_ = nullptr;
 };
+
+inline void expect_same(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].sizes(), want[i].sizes()) << i;
+    // Sums of some ten numbers about 1 in another order.
+    EXPECT_TRUE(got[i].is_floating_point() ? allclose(got[i], want[i], 1e-5, 1e-5) : got[i].equal(want[i])) << i;
+  }
+}
 
 inline ExportOptions alone(std::vector<DynamicSize> dynamic = {}) {
   ExportOptions o;

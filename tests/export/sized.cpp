@@ -6,8 +6,10 @@
 #include <thread>
 
 #include <brasa/brasa.h>
+#include <brasa/control_flow.h>
 #include <brasa/nn.h>
 
+#include "error_of.h"
 #include "export/loaded.h"
 
 namespace brasa {
@@ -25,24 +27,6 @@ std::vector<Tensor> masks(int64_t n) {
   }
   out.push_back(arange(n).remainder(3).eq(1));
   return out;
-}
-
-void expect_same(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
-  ASSERT_EQ(got.size(), want.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_EQ(got[i].sizes(), want[i].sizes()) << i;
-    // Sums of some ten numbers about 1 in another order.
-    EXPECT_TRUE(got[i].is_floating_point() ? allclose(got[i], want[i], 1e-5, 1e-5) : got[i].equal(want[i])) << i;
-  }
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const std::exception& e) {
-    return e.what();
-  }
-  return "";
 }
 
 TEST(ExportedCounts, ElementwiseAndSumsBehindNonzero) {
@@ -202,17 +186,48 @@ TEST(ExportedCounts, SizesWithoutBoundAreRefused) {
                             "great it may be"))
       << unbounded;
   Folder folder;
-  ExportOptions archive = alone();
-  archive.targets = {};
-  std::string recorded = error_of([&] {
-    export_([](const Tensor& x) { return x.nonzero(); }, {rand({4})}, archive)
-        .write_pt2((folder.path / "p.pt2").string());
-  });
-  EXPECT_NE(recorded.find("the size of the result of aten::nonzero depends on values"), recorded.npos) << recorded;
   // 8 bits are a bound.
   Loaded program(export_(f, {arange(4).to(kUInt8)}, alone()), folder.path);
   Tensor x = tensor({7, 200, 7, 0}).to(kUInt8);
   EXPECT_TRUE(program.give({x})[0].equal(bincount(x)));
+}
+
+// What a body makes of what no step changes is known before its branch or loop.
+TEST(ExportedCounts, InBranchesAndLoops) {
+  auto branch = [](const Tensor& x, const Tensor& n) {
+    auto part = [&](Tensor t) { return t.narrow(0, 0, n.item<int64_t>()).sum(); };
+    auto negative = [](Tensor t) { return t.masked_select(t < 0).sum(); };
+    return std::vector<Tensor>{cond(x.select(0, 0) > 0, part, negative, x)};
+  };
+  auto nested = [](const Tensor& x, const Tensor&) {
+    auto step = [&](Tensor h, Tensor item) {
+      h = h * 0.5 + item;
+      return std::pair(h, cond(h > 0, [&](Tensor t) { return t + x.nonzero().sum(); }, [](Tensor t) { return -t; }, h));
+    };
+    auto [last, all] = scan(step, zeros({}), x);
+    return std::vector<Tensor>{last, all};
+  };
+  auto loop = [](const Tensor& x, const Tensor&) {
+    auto step = [&](Tensor t) { return t * 2 + x.masked_select(x > 0).numel(); };
+    return std::vector<Tensor>{while_loop([](Tensor t) { return t < 100; }, step, ones({}))};
+  };
+  for (const std::function<std::vector<Tensor>(Tensor, Tensor)>& f :
+       std::initializer_list<std::function<std::vector<Tensor>(Tensor, Tensor)>>{branch, nested, loop}) {
+    Folder folder;
+    Loaded program(export_(f, {rand({6}), scalar_tensor(2, kLong)}, alone()), folder.path);
+    for (const Tensor& m : masks(6))
+      for (int64_t n : {0, 1, 3, 6}) {
+        Tensor x = m.to(kFloat32) * 2 - 0.5, count = scalar_tensor(n, kLong);
+        expect_same(program.give({x, count}), f(x, count));
+      }
+  }
+  auto changing = [](const Tensor& x) {
+    return std::get<0>(
+        scan([](Tensor h, Tensor item) { return std::pair(h + item.index({item > 0}).sum(), h); }, zeros({}), x));
+  };
+  EXPECT_EQ(error_of([&] { export_(changing, {rand({3, 4})}, alone()); }),
+            "scan: combine_fn: a size that depends on values is known before the loop only where no step changes "
+            "these values");
 }
 
 }  // namespace
