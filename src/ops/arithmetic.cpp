@@ -23,8 +23,8 @@ void check_alpha(DType result, const Number& alpha) {
 }
 
 Value add_scaled(Value a, Value b, const Number& alpha) {
-  if (alpha.is(1)) return a + b;
   check_alpha(result_type({a, b}), alpha);
+  if (alpha.is(1)) return a + b;
   return a + b * alpha;
 }
 
@@ -47,8 +47,8 @@ void check_subtraction(Value a, DType b) {
 
 Value sub_scaled(Value a, Value b, const Number& alpha) {
   check_subtraction(a, dtype_of(b));
-  if (alpha.is(1)) return a - b;
   check_alpha(result_type({a, b}), alpha);
+  if (alpha.is(1)) return a - b;
   return a - b * alpha;
 }
 

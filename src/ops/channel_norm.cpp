@@ -106,11 +106,15 @@ std::vector<Value> batch_norm_backward(Value g, Value x, Value weight, Value m, 
   return out;
 }
 
-std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Value rm, Value rv, Value, Value,
-                                              bool training, const Number& eps, std::vector<bool> mask) {
-  check_dtypes("native_batch_norm_backward", x, {weight, rm, rv});
+std::vector<Value> native_batch_norm_backward(Value g, Value x, Value weight, Value rm, Value rv, Value saved_mean,
+                                              Value saved_rstd, bool training, const Number& eps,
+                                              std::vector<bool> mask) {
+  constexpr const char* op = "native_batch_norm_backward";
+  check_dtypes(op, x, {weight, rm, rv});
   Value m, rstd;
   if (training) {
+    check_parameter(op, "save_mean", saved_mean, {size_of(x, 1)});
+    check_parameter(op, "save_invstd", saved_rstd, {size_of(x, 1)});
     // From x again, not from what was saved: they depend on x in a second derivative.
     std::vector<Value> s = standardized(to_opmath(x), all_but_channels(x), eps);
     m = prim::reshape(s[1], {size_of(x, 1)});

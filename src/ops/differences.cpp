@@ -61,6 +61,8 @@ Value joined(int64_t dim, Value first, Value centre, Value last) {
 
 // Second order inside, and one-sided of order `edge` at both ends (Fornberg 1988 for distances that differ).
 Value gradient_along(Value x, const Axis& axis, int64_t edge) {
+  BRASA_CHECK(dtype_of(x) != DType::Bool, "gradient: Subtraction with two bool tensors is not supported, got ",
+              type_of(x));
   int64_t dim = axis.dim;
   Expr n = size_of(x, dim), inner = n - 2;
   auto at = [&](Expr i) { return part(x, dim, i, 1); };

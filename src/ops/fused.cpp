@@ -129,9 +129,10 @@ void add_fused(Table& t) {
       .doc("Slices along dim whose p-norm is above maxnorm, scaled down to it.")
       .autocast(Autocast::None, Autocast::Float32)
       .composed_in_opmath(renorm)
-      .precondition([](Value, double p, int64_t, double most) {
-        BRASA_CHECK(p > 0, "renorm: non-positive-norm not supported, got p = ", p);
-        BRASA_CHECK(most >= 0, "renorm: expected maxnorm to be >= 0 but got ", most);
+      .precondition([](Value, const Number& p, int64_t, const Number& most) {
+        BRASA_CHECK(!is_complex(p.dtype()) && !is_complex(most.dtype()), "renorm: p and maxnorm must be real-valued");
+        BRASA_CHECK(p.as_double() > 0, "renorm: non-positive-norm not supported, got p = ", p.as_double());
+        BRASA_CHECK(most.as_double() >= 0, "renorm: expected maxnorm to be >= 0 but got ", most.as_double());
       })
       .special("p", kNormOrders)
       .samples({{floats(3, 4).in(0.5, 2), 2, 0, 1.5}});

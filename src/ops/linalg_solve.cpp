@@ -314,7 +314,11 @@ void add_linalg_solve(Table& t) {
 
   t.op("aten::_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)")
       .doc("The determinant, and the factors of Aᵀ, or of A if it is complex.")
-      .composed(det)
+      .composed([](Value a) {
+        std::array<Value, 3> r = det(a);
+        r[0] = call("aten::linalg_det", {a});  // whose derivative singular matrices have
+        return r;
+      })
       .samples(squares);
   t.op("aten::linalg_det(Tensor A) -> Tensor")
       .doc("The determinant.")

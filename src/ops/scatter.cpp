@@ -16,7 +16,13 @@ void check_index(const char* op, Value index) {
               ": Expected dtype int32 or int64 for index, got ", type_of(index));
 }
 
+void check_real(const char* op, Value x, const Number& value) {
+  BRASA_CHECK(is_complex(dtype_of(x)) || !is_complex(value.dtype()), op,
+              ": Converting complex Scalar to non-complex type is not supported, got ", type_of(x));
+}
+
 Value masked_fill(Value x, Value mask, Number value) {
+  check_real("masked_fill", x, value);
   BRASA_CHECK(dtype_of(mask) == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
               name(dtype_of(mask)));
   Shape shape = broadcast_shapes(shape_of(x), shape_of(mask));
@@ -205,6 +211,7 @@ Value index_copy(Value x, int64_t dim, Value index, Value source) {
 
 Value index_fill(Value x, int64_t dim, Value index, Number value) {
   check_long_index("index_fill_()", index);
+  check_real("index_fill_()", x, value);
   Slices s = slices("index_fill_()", x, dim, index, {}, true);
   // A mask over the dimension, so that no index is written twice.
   Expr n = size_of(s.x, s.dim);

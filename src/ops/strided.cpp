@@ -19,8 +19,9 @@ Value as_strided_scatter(Value x, Value src, Shape size, Shape stride, OptExpr o
   for (size_t d = 0; fits && d < size.size(); ++d) fits = same_size(size_of(src, d), size[d]);
   BRASA_CHECK(fits, "as_strided_scatter: expected src to have the shape ", size, " of the slice of self, got ",
               type_of(src));
-  Expr end = offset.value_or(Expr(0)) + 1;
-  Value at = size_tensor(offset.value_or(Expr(0)), size);
+  Expr start = offset.value_or(Expr(0)), end = start + 1;
+  BRASA_CHECK(!is_less(start, 0), "as_strided_scatter: invalid storage offset ", start);
+  Value at = size_tensor(start, size);
   for (size_t d = 0; d < size.size(); ++d) {
     BRASA_CHECK(!is_less(stride[d], 0),
                 "as_strided_scatter: Negative strides are not supported at the moment, got strides: ", stride);

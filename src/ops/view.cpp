@@ -47,7 +47,6 @@ Shape completed(const Shape& size, Expr numel, const char* what) {
 
 Value reshape(Value x, Shape size) { return prim::reshape(x, completed(size, type_of(x).numel(), "input")); }
 Value reshape_as(Value x, Value other) { return reshape(x, shape_of(other)); }
-Value reshape_alias(Value x, Shape size, Shape) { return reshape(x, size); }
 
 DType integer_of(int64_t bytes) {
   return bytes == 1 ? DType::UInt8 : bytes == 2 ? DType::Int16 : bytes == 4 ? DType::Int32 : DType::Int64;
@@ -230,8 +229,9 @@ void add_reshapes(Table& t) {
   t.op("aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
       .doc("reshape, by a caller who knows the strides that it gives.")
       .view()
-      .composed(reshape_alias)
-      .samples({{floats(2, 6), list({3, 4}), list({4, 1})}});
+      .over_storage()
+      .composed([](Value x, Shape size, Shape stride) { return call("aten::as_strided", {x, size, stride}); })
+      .samples({{floats(2, 6), list({3, 4}), list({4, 1})}, {floats(6), list({3, 2}), list({1, 3})}});
   const std::vector<Sample> likes = {{floats(2, 6), floats(3, 4)}, {floats(0, 2), floats(5, 0)}};
   t.op("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
       .doc("view in the other tensor's shape.")

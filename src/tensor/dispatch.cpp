@@ -416,6 +416,8 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
         Tensor wide = value[0];
         recorder->call(ops::at("prim::convert"), convert, value);
       }
+      BRASA_CHECK(value[0].sizes() == self.sizes(), "output with shape ", target->sizes,
+                  " doesn't match the broadcast shape ", impl_of(value[0])->sizes);
       recorder->write(self, value[0]);
       target->storage->bump_version();
       autograd::rebase(self, std::move(pending));

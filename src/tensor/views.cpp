@@ -246,8 +246,10 @@ static Tensor in_order_of_memory(const Tensor& t) {
   return t.permute(IntArrayRef(order.data(), order.size()));
 }
 
+static bool takes_offset(const ops::Row& row) { return row.over_storage && row.schema.index_of("storage_offset") >= 0; }
+
 // A view of the memory behind a tensor, at an offset in the memory. Its gradient is the tensor's, where that has the elements.
-static bool view_memory(Operator& op, CallArgs args, Results& results) {
+static bool view_memory(Operator& as_strided, CallArgs args, Results& results) {
   const Tensor& self = *args[0].tensor;
   const TensorImpl& from = *impl_of(self);
   std::vector<CallArg> other = args.vec();
@@ -261,11 +263,11 @@ static bool view_memory(Operator& op, CallArgs args, Results& results) {
   auto make_views_of = [&](const Tensor& t) {
     other[0] = CallArg(t);
     offset = CallArg(offset.integer - impl_of(t)->offset);
-    make_views(op, other, results);
+    make_views(as_strided, other, results);
   };
   if (lies_within(self)) return make_views_of(self), true;
   bool history = GradMode::is_enabled() && self.requires_grad();
-  BRASA_CHECK(!history || !may_overlap_itself(from.sizes, from.strides), op.row().schema.base,
+  BRASA_CHECK(!history || !may_overlap_itself(from.sizes, from.strides), as_strided.row().schema.base,
               ": there is no gradient for ", self, " with strides ", from.strides, ", whose elements share memory");
   // A write into it is seen in the base's gradient.
   if (Tensor base = in_order_of_memory(base_of(self)); lies_within(base)) {
@@ -274,7 +276,7 @@ static bool view_memory(Operator& op, CallArgs args, Results& results) {
     auto extent = static_cast<int64_t>(from.storage->bytes()) / size_of(from.dtype);
     Tensor memory = make_tensor(from.storage, from.dtype, Sizes{extent}, Sizes{1}, 0);
     other[0] = CallArg(memory);
-    make_views(op, other, results);
+    make_views(as_strided, other, results);
   }
   if (history) autograd::attach_memory_view(results[0], self);
   return true;
@@ -283,7 +285,9 @@ static bool view_memory(Operator& op, CallArgs args, Results& results) {
 bool call_view(Operator& op, CallArgs args, Results& results) {
   if (args.empty() || args[0].kind != Kind::Tensor) return false;
   bool part = op.row().over_storage && args.size() >= 3 && !is_whole_memory(*impl_of(*args[0].tensor));
-  return part ? view_memory(op, args, results) : make_views(op, args, results);
+  if (!part) return make_views(op, args, results);
+  static Operator& as_strided = eager::op("aten::as_strided");
+  return view_memory(takes_offset(op.row()) ? op : as_strided, args, results);
 }
 
 std::vector<const ViewLink*> links_to(const ViewLink* last) {
@@ -297,7 +301,7 @@ Tensor replay(const ViewLink* last, Tensor base) {
   for (const ViewLink* link : links_to(last)) {
     std::vector<CallArg> args = link->args->args().vec();
     args[0] = CallArg(base);
-    if (link->row->over_storage) {  // a link's offset is in the tensor before it, a call's in the memory
+    if (takes_offset(*link->row)) {  // a link's offset is in the tensor before it, a call's in the memory
       args.resize(4);
       int64_t within = args[3].kind == Kind::Int ? args[3].integer : 0;
       args[3] = CallArg(within + impl_of(base)->offset);

@@ -69,5 +69,29 @@ TEST(Edges, TheNormOfOneElementIsItsSize) {
   EXPECT_TRUE(equal(norm(x, 0, {1}, false), tensor({0.0, 1.0, 1.0}, kFloat)));
 }
 
+// Nobody makes memory for the result, and the products that it is of are sums of nothing.
+TEST(Edges, AttentionWithoutFeaturesWeighsEvenly) {
+  Tensor weights = ones({3, 3}).tril();
+  weights = (weights / weights.sum(1, true)).expand({1, 2, 3, 3});
+  for (const char* backend : {"inductor", "interpreter"}) {
+    auto f = compile(
+        [](const Tensor& q, const Tensor& k, const Tensor& v) {
+          return call("aten::_scaled_dot_product_attention_math", {q, k, v, {}, 0.0, true});
+        },
+        {.backend = backend});
+    auto none = [] { return empty({1, 2, 3, 0}); };
+    EXPECT_TRUE(allclose(f(none(), none(), none())[1], weights)) << backend;
+  }
+}
+
+TEST(Edges, ABoolIsNoFactorOfIntegers) {
+  Tensor x = ones({2}, kInt);
+  for (const char* name : {"aten::add.Scalar", "aten::rsub.Scalar"})
+    each_way([&](const std::vector<Tensor>& in) { return call(name, {in[0], 1, true})[0]; },
+             [&](const Function& f) { EXPECT_THROW(f({x}), Error) << name; });
+  each_way([](const std::vector<Tensor>& in) { return call("aten::add.Tensor", {in[0], in[0], true})[0]; },
+           [&](const Function& f) { EXPECT_THROW(f({x}), Error); });
+}
+
 }  // namespace
 }  // namespace brasa

@@ -69,6 +69,22 @@ TEST(CompileErrors, ACheckThatFailsWhenTheGraphRunsLeavesANamedError) {
                numbers({3, 2}).index_select(0, tensor(std::vector<int64_t>{0, 2})) * 2);
 }
 
+// Such a result is never written over the end of what is given.
+TEST(CompileErrors, ResultsInPlaceThatHaveAnotherShape) {
+  auto in_place = [](const char* name, const Tensor& x, const Tensor& y) { return call(name, {x, y})[0]; };
+  for (const char* backend : {"interpreter", "inductor"})
+    for (const char* name : {"aten::mul_.Tensor", "aten::lt_.Tensor", "aten::maximum_"}) {
+      auto f = compile([&](const Tensor& x, const Tensor& y) { return in_place(name, x, y); }, {.backend = backend});
+      for (int64_t n : {3, 4}) {
+        Tensor x = zeros({n, 1});
+        std::string said = message_of([&] { f(x, ones({n, 500})); });
+        EXPECT_NE(said.find("doesn't match the broadcast shape"), std::string::npos) << backend << name << said;
+        expect_close(x, zeros({n, 1}));
+        EXPECT_EQ(f(x, ones({n, 1})).sizes(), x.sizes());
+      }
+    }
+}
+
 // A user's error is no graph: it does not count against the limit.
 TEST(CompileErrors, CaughtShapeErrorsDoNotEndCompilation) {
   auto f = [](const Tensor& x, int64_t n) {

@@ -123,5 +123,21 @@ TEST(Memory, ACheckEndsItsBatch) {
     for (const Batch& b : compiled->batches()) EXPECT_FALSE(c.after >= b.begin && c.after + 1 < b.end);
 }
 
+// Numbers that become sizes come to an eager graph as operands without memory.
+TEST(Memory, TheInterpreterTakesNoneForAnOperandWithoutElementsToRead) {
+  constexpr int64_t kHuge[] = {int64_t{1} << 40}, kDense[] = {1};
+  ir::Graph graph(ir::Level::Primitives);
+  graph.add_input({DType::Float32, {kHuge[0]}});
+  ir::Facts facts;
+  {
+    ops::Builder builder(graph, facts);
+    graph.add_output(ops::scalar(3.0, DType::Float32));
+  }
+  float out = 0;
+  Operand in{nullptr, DType::Float32, kHuge, kDense}, result{&out, DType::Float32, {}, {}};
+  interpret(graph)->run(nullptr, {&in, 1}, {&result, 1});
+  EXPECT_EQ(out, 3);
+}
+
 }  // namespace
 }  // namespace brasa::compiler

@@ -34,6 +34,7 @@ std::vector<Refused> refused() {
   const Tensor &i = of(kInt), &c = of(kComplexFloat), &b = of(kBool), &f = of(kFloat), &d = of(kDouble);
   const Tensor &planes = of(kInt, {1, 1, 4, 4}), &bits = of(kBool, {2, 2}), &rows = of(kFloat, {2, 3}),
                &whole_rows = of(kInt, {2, 3}), &classes = keep(tensor({0, 1})), &m = of(kFloat, {2, 2});
+  static constexpr bool kAll[] = {true, true, true};
   static const Scalar kImaginary(std::complex<double>(0, 1));
   static const std::optional<Tensor> kUndefined[1];
   const CallArg none, imaginary(kImaginary);
@@ -162,6 +163,15 @@ std::vector<Refused> refused() {
         false, keep(zeros({1, 1, 3, 3}, kLong))}},
       {"fake_quantize_per_tensor_affine_cachemask", {m, 0.1, 300, 0, 255}},
       {"logit_backward", {f, f, 1e39}},
+      {"index_fill.int_Scalar", {f, 0, classes, imaginary}},
+      {"index_fill.int_Tensor", {f, 0, classes, of(kComplexFloat, {})}},
+      {"masked_fill.Scalar", {f, b, imaginary}},
+      {"masked_fill.Tensor", {f, b, of(kComplexFloat, {})}},
+      {"gradient.scalarint", {b}},
+      {"as_strided_scatter", {f, of(kFloat, {2}), list({2}), list({1}), -1}},
+      {"native_batch_norm_backward",
+       {rows, rows, none, none, none, m, of(kFloat, {3}), true, 1e-5, ArrayRef<bool>(kAll)}},
+      {"renorm", {m, 2, 0, imaginary}},
       {"stft.center", {of(kHalf, {2, 100}), 16, 4, none, none, false, "reflect", false, none, true}},
   };
   out.insert(out.end(), more.begin(), more.end());
@@ -251,6 +261,7 @@ TEST(AcceptedDTypes, StayAccepted) {
   EXPECT_EQ(call("aten::leaky_relu_backward", {of(kFloat), i, 0.1, false})[0].scalar_type(), kFloat);
   EXPECT_EQ(call("aten::flatten_dense_tensors", {TensorList({i, of(kFloat)})})[0].scalar_type(), kFloat);
   EXPECT_TRUE(equal(i, of(kFloat)));
+  EXPECT_TRUE(allclose(call("aten::renorm", {of(kFloat, {2, 4}), 2, 0, true})[0], full({2, 4}, 0.5)));
   EXPECT_EQ(call("aten::chunk", {i, int64_t{1} << 40})[0].numel(), 1);
   EXPECT_EQ(call("aten::_lu_with_info", {keep(zeros({2, 2}))})[2].item<int64_t>(), 1);
   EXPECT_TRUE(equal(call("aten::histc", {of(kDouble), 1, false, true})[0], tensor({4.0}, kDouble)));

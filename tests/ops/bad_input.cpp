@@ -1,6 +1,7 @@
 #include <brasa/error.h>
 #include <gtest/gtest.h>
 
+#include <complex>
 #include <limits>
 
 #include "eager_call.h"
@@ -124,6 +125,9 @@ class Spoiler {
       for (int64_t v : huge_and({-1, -2, 0})) add(str(v), ir::Arg(v), surely_if(named("dim") && (v > 64 || v < -64)));
     } else if (!param().list && (param().type == ParamType::Float || param().type == ParamType::Scalar)) {
       for (double v : {std::nan(""), HUGE_VAL, -1.0, 1e300}) add(str(v), ir::Arg(v), Wrong::IfRuleSays);
+      if (t != ParamType::Scalar) return;
+      add("true", ir::Arg(true), Wrong::Perhaps);
+      add("complex", ir::Arg(std::complex<double>(1, 2)), Wrong::Perhaps);
     }
   }
 

@@ -35,5 +35,14 @@ TEST(MatrixExponential, OfAShiftHasTheTermsOfTheSeries) {
   EXPECT_EQ(e[1][0].item<double>(), 0);
 }
 
+// The cofactors are its derivative, which a singular matrix has, too.
+TEST(Determinant, OfASingularMatrixHasADerivative) {
+  for (const char* name : {"aten::_linalg_det", "aten::linalg_det"}) {
+    Tensor a = tensor({1.0, 2.0, 2.0, 4.0}).reshape({2, 2}).requires_grad_();
+    call(name, {a})[0].backward();
+    EXPECT_TRUE(allclose(a.grad(), tensor({4.0, -2.0, -2.0, 1.0}).reshape({2, 2}))) << name << a.grad();
+  }
+}
+
 }  // namespace
 }  // namespace brasa::test

@@ -53,6 +53,20 @@ TEST(Views, StridesCountFromTheBeginningOfTheMemory) {
   EXPECT_TRUE(contains(error_of([&] { row.as_strided({2}, {2}, 11); }), "as_strided"));
 }
 
+TEST(Views, ReshapeAliasHasTheStridesThatItIsGiven) {
+  Tensor row = arange(24, kFloat).view({4, 6}).slice(0, 1).requires_grad_();
+  auto alias = [](const Tensor& t, IntArrayRef sizes, IntArrayRef strides) {
+    return call("aten::_reshape_alias", {t, sizes, strides})[0];
+  };
+  Tensor y = alias(row, {2, 2}, {1, 6});
+  expect_values(y.detach(), {6, 12, 7, 13});
+  EXPECT_TRUE(y.is_alias_of(row));
+  EXPECT_EQ(y.stride(0), 1);
+  y.sum().backward();
+  expect_values(row.grad(), {1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  EXPECT_TRUE(contains(error_of([&] { alias(row, {2, 2}, {1}); }), "2 sizes and 1 strides"));
+}
+
 // Writes through strides that count in the memory, in what the view has and outside of it, reach the gradient where they were.
 TEST(Views, WritesThroughStridesOfAView) {
   auto of = [](const Tensor& x, const std::vector<int64_t>& strides, std::optional<int64_t> offset, bool turned) {

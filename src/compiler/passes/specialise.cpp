@@ -46,6 +46,11 @@ void put_in(Primitives& p, ir::Facts& facts, bool gpu) {
       for (const ir::Type& t : n->types) out.push_back(ops::prim::full(0, known(t.shape), t.dtype));
       return out;
     }
+    bool product = prim_of(n) == Prim::Dot || prim_of(n) == Prim::Convolution;
+    auto without_elements = [&](size_t i) { return is_empty(known(type_of(args[i].get<Value>()).shape)); };
+    // A sum of nothing, for which a contraction would read its operands.
+    if (product && (without_elements(0) || without_elements(1)))
+      return {ops::prim::full(0, known(n->types[0].shape), n->types[0].dtype)};
     if (prim_of(n) == Prim::Reduce) return {reduced(args[0].get<Value>(), int_args(n, 1), args[2].get<std::string>())};
     if (prim_of(n) == Prim::Reshape && type_of(args[0].get<Value>()).shape == args[1].get<ir::Shape>())
       return {args[0].get<Value>()};

@@ -72,8 +72,8 @@ class Interpreted final : public Executable {
   }
   static ops::Array read(const Operand& in) {
     ops::Array a{in.dtype, {in.sizes.begin(), in.sizes.end()}, {}};
+    if (!in.data) return a;  // nobody reads it; a number's magnitude is its size
     a.data.resize(a.numel() * brasa::size_of(in.dtype));
-    if (!in.data) return a;  // nobody reads it
     each_element(in, [&](const std::byte* from, int64_t at) {
       std::memcpy(a.data.data() + at, from, brasa::size_of(in.dtype));
     });
