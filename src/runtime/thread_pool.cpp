@@ -2,7 +2,6 @@
 
 #include <brasa/warning.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include <utility>
 
 #include "support/error.h"
+#include "support/fork.h"
 #include "support/mutex.h"
 #include "support/settings.h"
 
@@ -240,14 +240,14 @@ int default_threads() {
 std::atomic<int> g_threads{0};
 std::atomic<Pool*> g_pool{nullptr};
 
+const OnFork kOnFork(nullptr, nullptr, [] { g_pool.store(nullptr); });
+
 // It lives for ever: static destructors of a program may still compute. A forked process has no workers, whatever its copy says, and makes
 // a pool of its own.
 Pool& pool() {
   Pool* p = g_pool.load(std::memory_order_acquire);
   if (p) [[likely]]
     return *p;
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { g_pool.store(nullptr); });
-  BRASA_ASSERT(registered == 0, "pthread_atfork");
   auto made = std::make_unique<Pool>();
   if (g_pool.compare_exchange_strong(p, made.get())) p = made.release();
   p->resize(get_num_threads());  // it may have changed meanwhile

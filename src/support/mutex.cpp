@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "support/error.h"
+#include "support/fork.h"
 #include "support/thread_word.h"
 
 namespace brasa {
@@ -68,30 +69,47 @@ void wait_for_others() {
   }
 }
 
+constinit OnFork* g_on_fork = nullptr;  // the last one first
+
+void call_all(void (*const OnFork::*function)()) {
+  for (const OnFork* f = g_on_fork; f; f = f->next)
+    if (f->*function) (f->*function)();
+}
+
 void before_fork() {
+  call_all(&OnFork::before);
   g_fork.lock();
   g_forking = true;
   wait_for_others();
 }
-void after_fork() {
+void end_fork() {
   g_forking = false;
   g_forking.notify_all();
   g_fork.unlock();
+}
+void in_parent() {
+  end_fork();
+  call_all(&OnFork::in_parent);
 }
 // The other threads are gone.
 void in_child() {
   for (Holders& h : g_holders) h.count = 0;
   if (t_depth > 0) holders().count = 1;
-  after_fork();
+  end_fork();
+  call_all(&OnFork::in_child);
 }
 
 const bool g_registered = [] {
-  int error = pthread_atfork(before_fork, after_fork, in_child);
+  int error = pthread_atfork(before_fork, in_parent, in_child);
   BRASA_ASSERT(error == 0, "pthread_atfork");
   return true;
 }();
 
 }  // namespace
+
+OnFork::OnFork(void (*b)(), void (*p)(), void (*c)()) : before(b), in_parent(p), in_child(c), next(g_on_fork) {
+  g_on_fork = this;
+}
 
 // Either the thread that forks sees that this one holds a lock, or this one sees that the other forks: both orders are sequential.
 void detail::begin_lock() {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <unordered_map>
 
 #include "support/error.h"
@@ -96,8 +98,14 @@ struct Operators {
     }
   }
   static Operators& get() {
-    static auto* all = new Operators;
-    return *all;
+    // A lock, for which a fork waits, as it does not for a static that another thread makes.
+    static constinit std::atomic<Operators*> all{nullptr};
+    if (Operators* made = all.load(std::memory_order_acquire)) [[likely]]
+      return *made;
+    static constinit Mutex making;
+    std::lock_guard lock(making);
+    if (!all.load(std::memory_order_relaxed)) all.store(new Operators, std::memory_order_release);
+    return *all.load(std::memory_order_relaxed);
   }
 };
 

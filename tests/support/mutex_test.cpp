@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/fork.h"
+
 namespace brasa {
 namespace {
 
@@ -80,6 +82,31 @@ TEST(Mutex, OfAnyObjectIsFreeInAForkedProcess) {
   }
   done = true;
   for (std::thread& t : threads) t.join();
+}
+
+// Each of them may take a lock: before a fork waits for locks, and when it has ended.
+Mutex g_mutex;
+std::atomic<int> g_before{0}, g_in_parent{0}, g_in_child{0};
+template <std::atomic<int>& count>
+void counted() {
+  std::lock_guard lock(g_mutex);
+  ++count;
+}
+const OnFork kOnFork(counted<g_before>, counted<g_in_parent>, counted<g_in_child>);
+
+TEST(OnFork, IsCalledWhereLocksCanBeTaken) {
+  int before = g_before, in_parent = g_in_parent;
+  pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(30);
+    ::_exit(g_before == before + 1 && g_in_parent == in_parent && g_in_child == 1 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(g_before, before + 1);
+  EXPECT_EQ(g_in_parent, in_parent + 1);
+  EXPECT_EQ(g_in_child, 0);
 }
 
 // As one that compiles a large graph does.

@@ -20,6 +20,7 @@
 
 #include "compiler/kernels/codegen_client.h"
 #include "support/error.h"
+#include "support/fork.h"
 #include "support/log.h"
 #include "support/mutex.h"
 
@@ -29,12 +30,10 @@ namespace brasa::compiler {
 // lock of the compiler's is held in the child, which has a thread of its own when it needs one.
 class Optimizer {
  public:
-  static Optimizer& get() {
-    static const int registered = pthread_atfork([] { current()->before_fork(); }, [] { current()->after_fork(); },
-                                                 [] { current() = new Optimizer(*current()); });
-    BRASA_ASSERT(registered == 0, "pthread_atfork");
-    return *current();
-  }
+  static Optimizer& get() { return *current(); }
+  static void before_fork() { get().hold(); }
+  static void in_parent() { get().go_on(); }
+  static void in_child() { current() = new Optimizer(get()); }
 
   void now(BaselineKernels kernels) {
     std::unique_lock lock(mutex_);
@@ -109,12 +108,12 @@ class Optimizer {
     return optimizer;
   }
 
-  void before_fork() {
+  void hold() {
     std::unique_lock lock(mutex_);
     ++forks_;
     changed_.wait(lock, [&] { return compiling_ == 0; });
   }
-  void after_fork() {
+  void go_on() {
     std::lock_guard lock(mutex_);
     --forks_;
     changed_.notify_all();
@@ -248,6 +247,8 @@ class Optimizer {
   bool running_ = false, busy_ = false, stopped_ = false;
   clockid_t clock_{};
 };
+
+static const OnFork kOnFork(Optimizer::before_fork, Optimizer::in_parent, Optimizer::in_child);
 
 void optimize(BaselineKernels kernels) {
   if (optimizes_later()) Optimizer::get().now(kernels);

@@ -1,3 +1,4 @@
+#include "support/fork.h"
 #include "support/mutex.h"
 
 namespace brasa {
@@ -10,5 +11,7 @@ void detail::end_lock() {}
 int held_locks() { return 0; }
 WorkForHolder::WorkForHolder(bool) : holds_(false) {}
 WorkForHolder::~WorkForHolder() { (void)holds_; }
+
+OnFork::OnFork(void (*b)(), void (*p)(), void (*c)()) : before(b), in_parent(p), in_child(c), next(nullptr) {}
 
 }  // namespace brasa

@@ -1,6 +1,5 @@
 #include "runtime/cpu/code.h"
 
-#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 
 #include "runtime/cpu/features.h"
 #include "support/error.h"
+#include "support/fork.h"
 
 namespace brasa::runtime::cpu {
 namespace {
@@ -36,13 +36,8 @@ struct Chunk {
 // It lives for ever. A forked process makes one of its own, since another thread may have held the lock of the one before.
 class Arena {
  public:
-  static Arena& get() {
-    // Once more behind the fork: another thread may have made a chunk between the first time and the fork.
-    static const int registered =
-        pthread_atfork([] { ++g_forks; }, [] { ++g_forks; }, [] { current() = new Arena(current()); });
-    BRASA_ASSERT(registered == 0, "pthread_atfork");
-    return *current();
-  }
+  static Arena& get() { return *current(); }
+  static void in_child() { current() = new Arena(current()); }
 
   const uint8_t* add(const std::vector<uint8_t>& code, Chunk*& owner) {
     std::lock_guard lock(mutex_);
@@ -119,6 +114,9 @@ class Arena {
   std::list<Chunk> chunks_;
   [[maybe_unused]] const Arena* before_;  // of the parent process, whose kernels run on
 };
+
+// Once more behind the fork: another thread may have made a chunk between the first time and the fork.
+const OnFork kOnFork([] { ++g_forks; }, [] { ++g_forks; }, Arena::in_child);
 
 }  // namespace
 
