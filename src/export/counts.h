@@ -49,6 +49,8 @@ class Counts {
                                       bool by_host = false);
   /// Of this call.
   const std::vector<Count>& all() const { return all_; }
+  /// Whether the function has one of them itself.
+  bool by_host() const;
   /// Whether a count was another integer in an earlier call.
   bool varied(size_t count) const;
 
