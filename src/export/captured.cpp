@@ -206,9 +206,9 @@ class InputsUnknown final : public capture::Session {
 
  private:
   std::optional<size_t> input_of(const Tensor& t) const {
-    auto same_memory = [&](const Tensor& in) { return impl_of(t)->storage.get() == impl_of(in)->storage.get(); };
-    auto at = std::find_if(given_.begin(), given_.end(), same_memory);
-    return at == given_.end() ? std::nullopt : std::optional(static_cast<size_t>(at - given_.begin()));
+    for (size_t i = 0; i < given_.size(); ++i)
+      if (impl_of(t)->storage.get() == impl_of(given_[i])->storage.get()) return i;
+    return std::nullopt;
   }
 
   const std::vector<Tensor>& given_;
@@ -235,7 +235,7 @@ class Recording {
 
   /// Whether it was the same as the call before: one graph, with the same numbers. `again`: the integers that it reads are the same, too.
   bool call(const std::vector<Tensor>& example, bool again = false);
-  bool reads_integers() const { return !counts_.all().empty(); }
+  const Counts& counts() const { return counts_; }
   /// `one_graph`: see Captured.
   Captured captured(bool one_graph);
 
@@ -471,8 +471,7 @@ Captured Recording::captured(bool one_graph) {
 }  // namespace
 
 Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples, Surroundings& surroundings,
-                 const std::vector<CountKind>& kinds) {
-  constexpr size_t kCallsForIntegers = 4;
+                 const std::vector<CountKind>& kinds, bool of_one_graph) {
   std::vector<size_t> varying;
   for (size_t i = 0; i < examples[0].size() && examples.size() > 1; ++i)
     if (examples[0][i].sizes() != examples[1][i].sizes()) varying.push_back(i);
@@ -486,13 +485,13 @@ Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& exam
   };
   for (const std::vector<Tensor>& example : examples) record(example);
   // As with sizes that vary, what follows from integers is seen in calls where these differ.
-  while (recording.reads_integers() && calls < kCallsForIntegers) record(examples.back());
+  while (calls < recording.counts().calls_wanted()) record(examples.back());
   // What a first call makes (an optimizer's state) is there in the later ones.
   BRASA_CHECK(
       recording.call(examples.back(), true) || recording.call(examples.back(), true),
       "export: the function records something else each time it is called: a number or a branch changes that is "
       "no tensor (a count of steps, a learning rate's schedule)");
-  return recording.captured(one_graph);
+  return recording.captured(one_graph && (of_one_graph || !recording.counts().by_host()));
 }
 
 }  // namespace brasa::exporting

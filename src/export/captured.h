@@ -81,7 +81,8 @@ using Function = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 /// brasa::Error with the operator and the reason where the function has no one graph. `kinds`: see Counts.
 /// The function runs on each of the examples: integers that it computes from sizes are known as such when they differ. What counts is
 /// the last one's recording, which has to be the same when it is called again. Sizes of 1 stay 1: what broadcasts is another program.
+/// `of_one_graph`: whether recordings for other sizes were. Where numbers that it has itself lead the function elsewhere, fewer of them may not show it.
 Captured capture(const Function& f, const std::vector<std::vector<Tensor>>& examples, Surroundings& surroundings,
-                 const std::vector<CountKind>& kinds);
+                 const std::vector<CountKind>& kinds, bool of_one_graph);
 
 }  // namespace brasa::exporting

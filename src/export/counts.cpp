@@ -73,6 +73,16 @@ bool Counts::retry(const capture::Names& names, const capture::Session& session)
   return false;
 }
 
+size_t Counts::calls_wanted() const {
+  // What a function does with a number that it has itself is seen by the numbers that it is given.
+  constexpr size_t kForIntegers = 4, kForNumbers = 12;
+  return all_.empty() ? 0 : by_host() ? kForNumbers : kForIntegers;
+}
+
+bool Counts::by_host() const {
+  return std::any_of(all_.begin(), all_.end(), [](const Count& c) { return c.by_host; });
+}
+
 bool Counts::varied(size_t count) const {
   return std::any_of(earlier_.begin(), earlier_.end(), [&](const std::vector<int64_t>& call) {
     return count < call.size() && call[count] != all_[count].stand_in.size(0);
@@ -84,10 +94,11 @@ bool Counts::retry_with_less() {
     beyond_ = false;
     return true;
   }
-  constexpr int64_t kFewest = 2;
-  bool by_host = std::any_of(all_.begin(), all_.end(), [](const Count& c) { return c.by_host; });
-  if (!by_host || (choices_ == kFewest && few_ == 0)) return false;
-  (choices_ == kFewest ? few_ : choices_) /= 2;
+  if (!by_host() || choices_ == 1) return false;
+  if (choices_ == 2 && few_ > 0)
+    few_ /= 2;
+  else
+    choices_ /= 2;
   return true;
 }
 
@@ -106,7 +117,7 @@ int64_t Counts::example(size_t count, Bounds bounds, bool by_host) const {
   int64_t beyond = least + (call_ == 0 ? 1009 + 17 * place : 614 + 11 * place);
   if (call_ < 2 && beyond_ && (!by_host || beyond <= greatest)) return beyond;
   int64_t choices = std::min(greatest - least, choices_);
-  if (choices < 2) choices = greatest - least + 1;
+  if (choices < 2) choices = std::min(greatest - least + 1, choices_);
   const int64_t first[] = {choices - 1, 0, choices / 2, choices > 2 ? 1 : 0}, step[] = {1, 2, 3, 1};
   auto call = static_cast<size_t>(std::min(call_, 3));
   return unlike_earlier(count, least, choices, (first[call] + step[call] * place) % choices);

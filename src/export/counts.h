@@ -49,6 +49,10 @@ class Counts {
                                       bool by_host = false);
   /// Of this call.
   const std::vector<Count>& all() const { return all_; }
+  /// How many calls show what follows from them.
+  size_t calls_wanted() const;
+  /// Whether the function has one of them itself.
+  bool by_host() const;
   /// Whether a count was another integer in an earlier call.
   bool varied(size_t count) const;
 

@@ -302,7 +302,7 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
       for (auto [size, step] : {std::pair<int64_t, int64_t>(29, 3), {11, order}, {3, 1}})
         examples.push_back(resized(example, parts->inputs, size, step * apart, true));
     examples.push_back(example);
-    return exporting::capture(f, examples, surroundings, kinds);
+    return exporting::capture(f, examples, surroundings, kinds, captured.empty() || captured.front().one_graph);
   };
   auto record = [&](const std::vector<Tensor>& example, int64_t apart, const std::vector<CountKind>& kinds) {
     // Which of two sizes is the greater one differs, so that the lesser one is neither of them; unless the function needs their order.
@@ -375,7 +375,7 @@ ExportedProgram exported(const Function& f, const std::vector<Tensor>& inputs, c
       try {
         add_new(example, apart, some);
       } catch (const Error&) {
-        if (apart == 0) throw;  // else these sizes do not go together
+        if (apart == 0 && integers == 0) throw;  // else these sizes do not go together, or no number is for them
       }
       if (integers > 0 && size < 3) add_integers(example);
     }

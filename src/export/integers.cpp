@@ -100,15 +100,18 @@ void narrow(const Captured& c, const ir::Expr& symbol, Captured::Read& read) {
   if (!ir::is_symbol(symbol)) return;
   size_t stage = c.stages.stage_of(symbol);
   auto known = [&](const ir::Expr& e) { return !ir::contains_symbol(e, symbol) && c.stages.stage_of(e) < stage; };
-  auto take = [&](const ir::Expr& not_negative) {
-    if (!ir::contains_symbol(not_negative, symbol)) return;
-    if (ir::Expr most = not_negative + symbol; known(most)) read.greatest = ir::min(read.greatest, most);
-    if (ir::Expr least = symbol - not_negative; known(least)) read.least = ir::max(read.least, least);
+  auto most = [&](const ir::Expr& not_negative) {
+    ir::Expr e = not_negative + symbol;
+    if (ir::contains_symbol(not_negative, symbol) && known(e)) read.greatest = ir::min(read.greatest, e);
   };
-  for (const auto& r : c.requirements) take(r.first);
+  for (const auto& [not_negative, message] : c.requirements) {
+    most(not_negative);
+    ir::Expr least = symbol - not_negative;
+    if (ir::contains_symbol(not_negative, symbol) && known(least)) read.least = ir::max(read.least, least);
+  }
   if (!read.greatest.is(INT64_MAX)) return;
   for (const ir::Fact& f : c.facts.facts())
-    for (const ir::Expr& e : not_negative_by(f)) take(e);
+    for (const ir::Expr& e : not_negative_by(f)) most(e);
 }
 
 // The symbols that nodes and assertions have.
