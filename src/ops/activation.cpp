@@ -34,6 +34,12 @@ std::array<Value, 2> noisy_rrelu(Value x, Value noise, Number lower, Number uppe
   return {x * slope, slope};
 }
 
+// A product with an infinite x is made only where it is taken: its derivative by w is 0 elsewhere.
+Value parametric(Value x, Value w) {
+  Value positive = gt(x, 0);
+  return where(positive, x, where(positive, zero(x), x) * w);
+}
+
 void add_rectified(Table& t) {
   t.op("aten::relu(Tensor self) -> Tensor")
       .doc("max(x, 0); its derivative at 0 is 0.")
@@ -92,14 +98,14 @@ void add_rectified(Table& t) {
         } else if (rank_of(w) == 1 && rank_of(x) == 0) {
           w = prim::reshape(w, {});
         }
-        return where(gt(x, 0), x, x * w);
+        return parametric(x, w);
       })
       .one_dtype({"self", "weight"})
       .samples({{floats(2, 3, 4), floats(3)}, {floats(5), floats(1)}});
   t.op("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
       .doc("x where positive, else weight * x.")
       .keeps_memory_format()
-      .composed_in_opmath([](Value x, Value w) { return where(gt(x, 0), x, x * w); })
+      .composed_in_opmath(parametric)
       .one_dtype({"self", "weight"})
       .samples({{floats(2, 3, 4), floats(3, 1)}});
   const std::vector<Sample> noisy = {{floats(3, 5), floats(3, 5), 0.1, 0.3, false},
@@ -165,6 +171,8 @@ void add_shrinks(Table& t) {
         // A product with 0 where x <= -3: that of -inf is no number.
         return where(le(floating_only("hardswish", x), -3), x * 0, where(ge(x, 3), x, x * ((x + 3) / 6)));
       })
+      .vjp(own_derivative(
+          [](const Saved& s) { return std::vector{call("aten::hardswish_backward", {s.ct(), s.in(0)})}; }))
       .samples({{floats(3, 5).in(-4, 4)}});
 }
 

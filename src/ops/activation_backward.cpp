@@ -75,8 +75,11 @@ void add_rectified(Table& t) {
       .samples({{floats(3, 5), floats(3, 5).in(-4, 4)}});
   t.op("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor")
       .doc("The derivative of hardswish.")
-      .composed_in_opmath(
-          [](Value ct, Value x) { return where(le(x, -3), zero(ct), where(lt(x, 3), ct * (x / 3 + 0.5), ct)); })
+      .composed_in_opmath([](Value ct, Value x) {
+        // The slope is finite where x is not.
+        Value low = le(x, -3), slope = where(logical_or(low, ge(x, 3)), constant_like(x, 1), x / 3 + 0.5);
+        return where(low, zero(ct), ct * slope);
+      })
       .samples({{floats(3, 5), floats(3, 5).in(-4, 4)}});
 }
 

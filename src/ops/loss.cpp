@@ -54,7 +54,9 @@ void add_regression(Table& t) {
       .composed_in_opmath([](Value x, Value y, int64_t reduction, Number beta) {
         Value d = abs(real_only("smooth_l1_loss", x - y));
         if (beta.is(0)) return reduced(d, reduction);
-        return reduced(where(lt(d, beta), 0.5 * d * d / beta, d - 0.5 * beta), reduction);
+        // Derivatives of the side that is not taken are 0, where d is infinite too.
+        Value near = lt(d, beta), c = where(near, d, zeros_like(d));
+        return reduced(where(near, 0.5 * c * c / beta, d - 0.5 * beta), reduction);
       })
       .precondition([](Value, Value, int64_t, double beta) {
         BRASA_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta, got ", beta);
@@ -67,9 +69,10 @@ void add_regression(Table& t) {
       .autocast(Autocast::Float32)
       .composed_in_opmath([](Value x, Value y, int64_t reduction, Number delta) {
         Value d = abs(floating_only("huber_loss", x - y));
-        // One formula for both sides, so that an infinite delta meets no 0 in derivatives.
-        Value c = pointwise("min", d, delta);
-        return reduced(c * (d - 0.5 * c), reduction);
+        // Derivatives of the side that is not taken are 0, where d or delta is infinite too.
+        Value near = le(d, delta), none = zeros_like(d);
+        Value c = where(near, d, none), slope = where(near, none, constant_like(d, delta));
+        return reduced(where(near, 0.5 * c * c, slope * (d - 0.5 * slope)), reduction);
       })
       .precondition([](Value, Value, int64_t, double delta) {
         BRASA_CHECK(delta > 0, "huber_loss does not support non-positive values for delta, got ", delta);

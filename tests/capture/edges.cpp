@@ -84,6 +84,29 @@ TEST(Edges, AttentionWithoutFeaturesWeighsEvenly) {
   }
 }
 
+TEST(Edges, DerivativesWhereAnElementIsInfinite) {
+  // The derivative of the sum by the first input, whose elements or whose factors are infinite.
+  auto check = [](const char* name, const Function& f, const Tensor& other, const Tensor& x, const Tensor& expected) {
+    each_way(f, [&](const Function& g) {
+      Tensor leaf = x.clone().requires_grad_();
+      g({leaf, other}).sum().backward();
+      EXPECT_TRUE(allclose(leaf.grad(), expected)) << name << '\n' << leaf.grad();
+    });
+  };
+  Tensor x = tensor({-kInf, kInf, 1.0}), none = zeros({3});
+  check("hardswish", [](const auto& in) { return hardswish(in[0]); }, none, x, tensor({0.0, 1.0, 5.0 / 6}));
+  check("huber_loss", [](const auto& in) { return huber_loss(in[0], in[1]) * 3; }, none, x, tensor({-1.0, 1.0, 1.0}));
+  check(
+      "smooth_l1_loss", [](const auto& in) { return smooth_l1_loss(in[0], in[1]) * 3; }, none, x,
+      tensor({-1.0, 1.0, 1.0}));
+  check(
+      "prelu", [](const auto& in) { return call("aten::_prelu_kernel", {in[1], in[0]})[0]; }, x, ones({3}),
+      tensor({-kInf, 0.0, 0.0}));
+  check(
+      "hardswish_backward", [](const auto& in) { return call("aten::hardswish_backward", {in[0], in[1]})[0]; }, x,
+      ones({3}), tensor({0.0, 1.0, 5.0 / 6}));
+}
+
 TEST(Edges, ABoolIsNoFactorOfIntegers) {
   Tensor x = ones({2}, kInt);
   for (const char* name : {"aten::add.Scalar", "aten::rsub.Scalar"})
