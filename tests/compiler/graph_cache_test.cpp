@@ -7,6 +7,7 @@
 #include <set>
 
 #include "compiler/kernels/disk_cache.h"
+#include "compiler/libraries/library.h"
 #include "ops/algebra.h"
 #include "runtime/device.h"
 #include "runtime/thread_pool.h"
@@ -44,7 +45,9 @@ class GraphCache : public testing::Test {
   }
   static std::string key_of(const Sorted& s) {
     const runtime::Device& host = runtime::host();
-    return graph_key(s.graph, s.facts, {}, host, machine_of(host.properties().target, get_num_threads()));
+    Machine machine = machine_of(host.properties().target, get_num_threads());
+    machine.libraries = libraries_of(host.properties());
+    return graph_key(s.graph, s.facts, {}, host, machine);
   }
   // The entry that compiling this makes. Other processes make theirs meanwhile.
   static std::string entry_of(Sorted&& s) {
