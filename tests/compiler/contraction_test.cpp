@@ -403,5 +403,15 @@ TEST(Convolution, PatchesFromElements) {
   check_both(in, conv({0, 1}, {1, 2}, {2, 3}));
 }
 
+// The gradient by the weights of patches: a kernel of few places, far from each other, and a result whose rows are short beside the
+// image's. Nothing is summed for places that a row has more.
+TEST(Convolution, FewResultsInLongRows) {
+  auto conv = [](const Values& v) {
+    return Values{prim::convolution(v[0], v[1], {1, 1}, {0, 0}, {0, 0}, {1, 1}, {8, 8}, 1)};
+  };
+  check_both({{DType::Float32, {3, 4, 56, 64}}, {DType::Float32, {20, 4, 7, 8}}}, conv);
+  check_both({{DType::Float32, {3, 4, 57, 66}}, {DType::Float32, {20, 4, 7, 8}}}, conv);
+}
+
 }  // namespace
 }  // namespace brasa::compiler

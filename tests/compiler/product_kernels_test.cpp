@@ -97,6 +97,15 @@ TEST(Dot, RowsThatAreWrittenFirstArePacked) {
   EXPECT_EQ(texts.size(), 4);  // the matrix, its panels, the other's panels, the product
 }
 
+// Of an image's rows of 64 places a result with rows of 8 is no product with 56 · 64 columns.
+TEST(Convolution, FewResultsInLongRowsHaveFewColumns) {
+  std::vector<std::string> texts = texts_of("x86-64+avx2", {}, [](ir::Graph& graph) {
+    return prim::convolution(input(graph, {3, 4, 56, 64}), input(graph, {20, 4, 7, 8}), {1, 1}, {0, 0}, {0, 0}, {1, 1},
+                             {8, 8}, 1);
+  });
+  EXPECT_NE(texts.back().find("f32[3840]"), std::string::npos) << texts.back();  // 3 · 20 · 8 · 8
+}
+
 // Rows of a few vectors: the place of each in memory is found by adding, and not by dividing the number of a parallel iteration.
 TEST(Schedules, ShortRowsShareAParallelIteration) {
   std::string copy = texts_of("x86-64+avx2", {}, [](ir::Graph& graph) {

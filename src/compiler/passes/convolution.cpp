@@ -74,6 +74,13 @@ bool is_longer_than_image(const Conv& c, ir::Facts& facts) {
   return facts.equal(max(image, places), places);
 }
 
+// Rows of the image have many more places than those of the result, as in the gradient by weights of patches: most of what is read along
+// with them would serve nothing.
+bool has_long_rows(const Conv& c, const Shape& result, ir::Facts& facts) {
+  Expr row = floordiv(shape_of(c.x).back(), c.stride.back()), wasted = result.back() * 3;
+  return facts.equal(max(row, wasted), row);
+}
+
 // An image for sums over places at fixed distances. Its memory has a plane for each remainder of a place by the step, so that places
 // a step apart are neighbours; a place and an offset in a plane simply add up, where rows end too: what lies behind a row's end is
 // read for places that nobody asks for.
@@ -335,6 +342,7 @@ Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, cons
   }
   if (kernel_is_small(shape_of(c.w), result, context.facts)) {
     if (all_one(c.stride) && has_known_spread(c)) return convolution_of_spread(c, result, out, context);
+    if (has_long_rows(c, result, context.facts) && !alone) return convolution_by_windows(c, WindowsAre::Rows);
     if (all_one(c.stride) || (all_one(c.w_dilation) && !alone)) return convolution_of_neighbours(c, out, context);
     if (alone) return convolution_by_windows(c, WindowsAre::Lanes);
   } else if (alone) {
