@@ -248,7 +248,7 @@ class Optimizer {
   clockid_t clock_{};
 };
 
-static const OnFork kOnFork(Optimizer::before_fork, Optimizer::in_parent, Optimizer::in_child);
+const OnFork kOnFork(Optimizer::before_fork, Optimizer::in_parent, Optimizer::in_child);
 
 void optimize(BaselineKernels kernels) {
   if (optimizes_later()) Optimizer::get().now(kernels);

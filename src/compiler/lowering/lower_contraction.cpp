@@ -58,10 +58,9 @@ class Contraction {
     if (columns_.is_constant()) tile_ = std::min(tile_, columns_.constant());
     Expr tiles = ceildiv(rows_, s_.rows), panels = ceildiv(columns_, tile_);
     Pieces pieces = pieces_of(panels, s_.panel_blocks ? Expr(s_.panel_blocks) : panels);
-    Expr steps(1), in_block(s_.row_blocks);
-    for (Expr k : k_) steps = steps * k;
-    if (s_.row_bytes)
-      in_block = tiles_of_a_block(tiles * pieces.count, s_.rows * size_of(type_of(operand(0)).dtype), steps);
+    int64_t step_bytes = s_.rows * size_of(type_of(operand(0)).dtype);
+    Expr in_block =
+        s_.row_bytes ? tiles_of_a_block(tiles * pieces.count, step_bytes, ir::product(k_)) : Expr(s_.row_blocks);
     Pieces row_tiles = pieces_of(tiles, in_block);
     if (batched_) batch_at_ = b.loop("parallel", g_.domain.dims[0]);
     Expr rows = loop("parallel", row_tiles.count), piece = s_.panel_blocks ? loop("parallel", pieces.count) : Expr(0);

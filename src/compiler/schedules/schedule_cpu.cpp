@@ -26,6 +26,8 @@ constexpr double kStridedWork = 4;
 constexpr int64_t kSecondCache = 1 << 20;
 // Of a product with an unknown number of columns, as many are a task's.
 constexpr int64_t kUnknownPanels = 16;
+// Tasks for each thread before blocks of rows are as large as the second cache has room for.
+constexpr int kTasks = 4;
 // Elements along a side of a tile: of most types a few cache lines.
 constexpr int64_t kTile = 32;
 // A scatter's updates are read once for each piece of their rows, and memory sends the next lines of a long piece ahead. Threads share pieces.
@@ -282,7 +284,7 @@ class Scheduler {
     int64_t in_block = s_.row_blocks;
     // Where sizes are unknown, that is found when they are there.
     if (!s_.stage_rows && !(m.is_constant() && n.is_constant() && k.is_constant())) {
-      constexpr int kMostBlocks = 128, kTasks = 4;
+      constexpr int kMostBlocks = 128;
       s_.row_blocks = kMostBlocks;
       s_.row_bytes = kSecondCache;
       s_.row_pieces = kTasks * m_.threads;
@@ -312,7 +314,7 @@ class Scheduler {
   // Rows are copied to tiles once for all panels of a task; as many as the second cache keeps beside what passes by. A panel is read
   // for all of them.
   void matrix_tiles(Expr m, Expr n, Expr k, Expr batch, Value first) {
-    constexpr int64_t kBytesOfRows = 1 << 20, kMostBlocks = 16, kPieces = 4;
+    constexpr int64_t kBytesOfRows = 1 << 20, kMostBlocks = 16;
     ContractionTile tile = matrix_tile(m, n);
     s_.matrix_tiles = true;
     s_.rows = tile.rows;
@@ -325,7 +327,7 @@ class Scheduler {
     s_.row_blocks = kMostBlocks;
     s_.row_bytes = kBytesOfRows;
     s_.row_pieces =
-        static_cast<int>(m.is_constant() ? std::max<int64_t>(1, kPieces * m_.threads / size(batch)) : kPieces);
+        static_cast<int>(m.is_constant() ? std::max<int64_t>(1, kTasks * m_.threads / size(batch)) : kTasks);
     int64_t in_piece =
         std::clamp<int64_t>(std::min(kBytesOfRows / block_bytes, blocks / s_.row_pieces), 1, kMostBlocks);
     int64_t tasks = (blocks + in_piece - 1) / in_piece;

@@ -317,8 +317,8 @@ void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Val
       emit_if(mask, [&] { b_.CreateAlignedStore(value, at, align); });
     return;
   }
-  llvm::Value* whole = mask ? nullptr : vector_.whole;
-  bool given = mask;
+  llvm::Value* whole = mask ? nullptr : vector_.whole;  // null: to be found from the mask
+  bool asks = mask || whole;
   mask = full_mask(mask);
   value = splat(value, vector_.lanes);
   if (few_steps(index) && target_.masks) {
@@ -336,7 +336,7 @@ void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Val
   llvm::Value* at = address(p, index.base);
   auto masked = [&] { b_.CreateMaskedStore(value, at, align, mask); };
   auto plain = [&] { b_.CreateAlignedStore(value, at, align); };
-  if (mask && !target_.masks && (whole || given)) {
+  if (mask && !target_.masks && asks) {
     // Where masks are no registers of their own, writing through one takes as long as 20 other instructions.
     if (!whole) whole = lanes_of(mask) > 1 ? b_.CreateAndReduce(mask) : mask;
     emit_if(whole, plain);
