@@ -42,10 +42,8 @@ bool has_small_kernel(const Node& n) {
 // Of an input that has its channels last.
 bool gives_image(const Node* n) {
   if (prim_of(n) != Prim::Transpose || !ir::is_input(n->arg<Value>(0))) return false;
-  Dims order = int_args(n, 1), second = {0, std::ssize(order) - 1};
-  if (order.size() != 4 && order.size() != 5) return false;
-  for (int64_t d = 1; d + 1 < std::ssize(order); ++d) second.push_back(d);
-  return order == second;
+  Dims order = int_args(n, 1);
+  return (order.size() == 4 || order.size() == 5) && order == channels_to_front(order.size());
 }
 
 class Order {
@@ -105,16 +103,10 @@ class Order {
   std::vector<Value> convolution(const Node* n, const ir::Args& args, Primitives& out) {
     Conv c(args);
     if (!has_small_kernel(*n) || !takes_channels_last(c, context_)) return {};
-    Dims last = {0}, second = {0};
-    auto rank = static_cast<int64_t>(c.spatial()) + 2;
-    second.push_back(rank - 1);
-    for (int64_t d = 2; d < rank; ++d) {
-      last.push_back(d);
-      second.push_back(d - 1);
-    }
-    last.push_back(1);
+    size_t rank = c.spatial() + 2;
+    Dims second = channels_to_front(rank);
     const Seen* s = seen(args[0]);
-    c.x = s && s->order == second ? s->of : prim::transpose(c.x, last);
+    c.x = s && s->order == second ? s->of : prim::transpose(c.x, channels_to_end(rank));
     return ordered(convolution_channels_last(c, n->types[0].shape, out, context_), second);
   }
 

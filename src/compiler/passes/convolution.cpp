@@ -5,7 +5,6 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
-#include "compiler/passes/winograd.h"
 
 namespace brasa::compiler {
 
@@ -238,7 +237,7 @@ Value convolution_of_points(const Conv& c, Primitives& out) {
 
 Value convolution_of_neighbours(const Conv& c, Primitives& out, const PassContext& context) {
   if (product_from(shape_of(c.w), 2).is(1) && c.groups.is(1)) return convolution_of_points(c, out);
-  if (takes_winograd(c, context)) return convolution_by_winograd(c, out, context);
+  if (pays_channels_last(c, context)) return convolution_turned(c, out, context);
   return convolution_by_rows(c, out, context);
 }
 

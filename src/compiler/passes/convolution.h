@@ -49,6 +49,16 @@ bool takes_channels_last(const Conv& c, const PassContext& context);
 ir::Value convolution_channels_last(const Conv& c, const ir::Shape& result, Primitives& out,
                                     const PassContext& context);
 
+/// Whether it pays to copy an image into that order, and the result back; the convolution of such a copy. Without gaps in the image.
+bool pays_channels_last(const Conv& c, const PassContext& context);
+ir::Value convolution_turned(const Conv& c, Primitives& out, const PassContext& context);
+/// The order of the dimensions of [n, channels, places…] that has the channels last, and the one that brings them back.
+std::vector<int64_t> channels_to_end(size_t rank);
+std::vector<int64_t> channels_to_front(size_t rank);
+
+/// What is made of the weights is made once.
+bool lasts(ir::Value w, const PassContext& context);
+
 /// Every place of a plane is a column; an offset in the kernel is a sum over channels and the kernel.
 ir::Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& context);
 

@@ -121,12 +121,54 @@ bool takes_channels_last(const Conv& c, const PassContext& context) {
   return is_depthwise(c, context.facts) || (c.groups.is(1) && at_least(w[0], lanes, context));
 }
 
-Value convolution_channels_last(const Conv& c, const Shape& result, Primitives& out, const PassContext& context) {
-  if (!all_one(c.x_dilation)) return from_each(c, result, out);
-  if (is_depthwise(c, context.facts)) return depthwise(c, out);
-  if (!takes_winograd(c, context, 1)) return product(c, out);
+namespace {
+
+Value without_gaps(const Conv& c, Primitives& out, const PassContext& context) {
+  if (!takes_winograd(c, context)) return product(c, out);
   in_order(c.x, out);
   return winograd_channels_last(c, out);
+}
+
+}  // namespace
+
+Value convolution_channels_last(const Conv& c, const Shape& result, Primitives& out, const PassContext& context) {
+  if (!all_one(c.x_dilation)) return from_each(c, result, out);
+  return is_depthwise(c, context.facts) ? depthwise(c, out) : without_gaps(c, out, context);
+}
+
+bool lasts(Value w, const PassContext& context) {
+  int input = ops::Builder::current().graph().input_index(below_views(w));
+  return input >= 0 && static_cast<size_t>(input) < context.lasting.size() && context.lasting[input];
+}
+
+bool pays_channels_last(const Conv& c, const PassContext& context) {
+  // An element that is copied takes part in so many products. Weights become panels, which few places do not pay for.
+  constexpr int64_t kFewChannels = 16, kFewPlaces = 256;
+  const Shape &x = shape_of(c.x), &w = shape_of(c.w);
+  if (!c.groups.is(1) || !takes_channels_last(c, context)) return false;
+  Expr places = x[0];
+  for (size_t d = 0; d < c.spatial(); ++d) places = places * floordiv(x[d + 2], c.stride[d]);
+  return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) &&
+         (lasts(c.w, context) || at_least(places, kFewPlaces, context));
+}
+
+Dims channels_to_end(size_t rank) {
+  Dims order = {0};
+  for (size_t d = 2; d < rank; ++d) order.push_back(static_cast<int64_t>(d));
+  order.push_back(1);
+  return order;
+}
+Dims channels_to_front(size_t rank) {
+  Dims order = {0, static_cast<int64_t>(rank) - 1};
+  for (size_t d = 1; d + 1 < rank; ++d) order.push_back(static_cast<int64_t>(d));
+  return order;
+}
+
+Value convolution_turned(const Conv& c, Primitives& out, const PassContext& context) {
+  Conv last = c;
+  size_t rank = c.spatial() + 2;
+  last.x = in_memory(prim::transpose(c.x, channels_to_end(rank)), out);
+  return prim::transpose(in_memory(without_gaps(last, out, context), out), channels_to_front(rank));
 }
 
 }  // namespace brasa::compiler

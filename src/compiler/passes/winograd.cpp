@@ -88,23 +88,8 @@ Shape with(Shape s, int64_t dim, Expr size) {
   s.insert(s.begin() + dim, size);
   return s;
 }
-Dims swapped(size_t rank) {
-  Dims out = ops::counted(0, static_cast<int64_t>(rank));
-  std::swap(out[0], out[1]);
-  return out;
-}
 
-// `first`: the dimension of the image's rows.
-Expr result_rows(const Conv& c, size_t first = 2) { return shape_of(c.x)[first] + c.low[0] + c.high[0] - (kTaps - 1); }
-// Of one image: rows of the result, and what the operand has beside them.
-Expr places_of(const Conv& c, size_t first = 2) {
-  return result_rows(c, first) * ir::product(std::span(shape_of(c.x)).subspan(first + 1, c.spatial() - 1));
-}
-// Whether the last columns of a register tile, which are computed for nothing, are few beside those of one image.
-bool has_many_places(const Conv& c, const PassContext& context) {
-  constexpr int64_t kMany = 512;
-  return at_least(places_of(c), kMany, context);
-}
+Expr result_rows(const Conv& c) { return shape_of(c.x)[1] + c.low[0] + c.high[0] - (kTaps - 1); }
 
 // Elements start + i * step along a dimension, for i < size.
 Value every(Value x, int64_t dim, int64_t start, Expr size, int64_t step) {
@@ -146,15 +131,9 @@ Value rows_of_tiles(const std::vector<Value>& products, int64_t dim, Expr rows, 
   return first_of(y, shape);
 }
 
-// Sets of weights that are made once.
-bool lasts(Value w, const PassContext& context) {
-  int input = ops::Builder::current().graph().input_index(below_views(w));
-  return input >= 0 && static_cast<size_t>(input) < context.lasting.size() && context.lasting[input];
-}
-
 }  // namespace
 
-bool takes_winograd(const Conv& c, const PassContext& context, size_t first) {
+bool takes_winograd(const Conv& c, const PassContext& context) {
   // Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums. Of few rows the last four would be
   // mostly empty.
   constexpr int64_t kFewChannels = 32, kFewPlaces = 256, kFewOfLasting = 128, kFewRows = 6;
@@ -163,60 +142,16 @@ bool takes_winograd(const Conv& c, const PassContext& context, size_t first) {
       c.spatial() < 2 || !w[2].is(kTaps) || !c.groups.is(1) || !all_one(c.stride) || !all_one(c.x_dilation) ||
       !c.w_dilation[0].is(1))
     return false;
+  // Rows of the results, and what the operand has beside them.
+  Expr rows = result_rows(c), places = x[0] * rows * ir::product(std::span(x).subspan(2, c.spatial() - 1));
   return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) &&
-         at_least(result_rows(c, first), kFewRows, context) &&
-         at_least(x[0] * places_of(c, first), lasts(c.w, context) ? kFewOfLasting : kFewPlaces, context);
-}
-
-Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext& context) {
-  DType t = ops::dtype_of(c.x);
-  Expr rows = result_rows(c), tiles = ceildiv(rows, kResults);
-
-  // Six elements down for every four results; an image in which each channel has six.
-  Exprs high = c.high;
-  high[0] = high[0] + tiles * kResults - rows;
-  Value x = bordered(c.x, c.low, high, c.x_dilation);
-  // Where one image has many places, it is a product of its own, whose rows lie near each other in memory; else all images are one.
-  bool apart = has_many_places(c, context);
-  int64_t along = apart ? 1 : 0;  // the dimension of channels, results and products
-  auto arranged = [&](Value image) { return apart ? image : prim::transpose(image, swapped(c.spatial() + 2)); };
-  std::vector<Value> parts;
-  for (int64_t i = 0; i < kProducts; ++i) parts.push_back(arranged(every(x, 2, i, tiles, kResults)));
-  Shape each = shape_of(parts[0]);  // images, channels, tiles, columns…; channels and images swapped where they are one
-  x = combined(constants(algorithm().b, t, out), parts, with(each, along, kProducts), along);
-  Shape image = apart ? Shape{each[0], each[1] * kProducts, each[2]} : Shape{1, each[0] * kProducts, each[1] * tiles};
-  image.insert(image.end(), each.begin() + 3, each.end());
-
-  // As many sets of weights.
-  Dims first = {1, 0, static_cast<int64_t>(c.spatial()) + 1};
-  for (size_t d = 1; d < c.spatial(); ++d) first.push_back(static_cast<int64_t>(d) + 1);
-  Value w = transformed_weights(c, t, out);
-  w = prim::transpose(w, first);  // products, results, channels, columns…
-  Shape weights = shape_of(w);
-  weights[1] = weights[1] * kProducts;
-  weights.erase(weights.begin());
-
-  Conv products = c;
-  products.x = prim::reshape(x, image);
-  products.w = prim::reshape(w, with(weights, 2, 1));
-  products.low = products.high = Exprs(c.spatial(), 0);
-  products.groups = kProducts;
-  Value y = convolution_by_rows(products, out, context);
-
-  // images, results, tiles, columns… of each product; four rows of each tile.
-  Shape made = shape_of(y), wide = {kProducts, shape_of(c.w)[0]};
-  wide.insert(apart ? wide.begin() : wide.end(), shape_of(c.x)[0]);
-  wide.push_back(tiles);
-  wide.insert(wide.end(), made.begin() + 3, made.end());
-  y = prim::reshape(y, wide);
-  parts.clear();
-  for (int64_t j = 0; j < kProducts; ++j) parts.push_back(arranged(one_of(y, along, j)));
-  return rows_of_tiles(parts, 2, rows, out);
+         at_least(rows, kFewRows, context) &&
+         at_least(places, lasts(c.w, context) ? kFewOfLasting : kFewPlaces, context);
 }
 
 Value winograd_channels_last(const Conv& c, Primitives& out) {
   DType t = ops::dtype_of(c.x);
-  Expr rows = result_rows(c, 1), tiles = ceildiv(rows, kResults);
+  Expr rows = result_rows(c), tiles = ceildiv(rows, kResults);
   auto places = static_cast<int64_t>(c.spatial());
 
   // products, images, tiles, columns…, channels

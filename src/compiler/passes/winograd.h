@@ -4,15 +4,12 @@
 
 namespace brasa::compiler {
 
-/// Whether a convolution has a kernel of three places along its first dimension, a step of 1, and so many channels, results and
-/// places that fewer multiplications pay for sums before and after them. Never where numbers are strict. The image's places stand along its
-/// dimensions from `first` on.
-bool takes_winograd(const Conv& c, const PassContext& context, size_t first = 2);
+/// Whether a convolution of an image [n, places…, channels] has a kernel of three places along its first dimension, a step of 1, and so many
+/// channels, results and places that fewer multiplications pay for sums before and after them. Never where numbers are strict.
+bool takes_winograd(const Conv& c, const PassContext& context);
 
 /// Winograd's minimal filtering (Lavin & Gray 2016) along the first dimension of places: four results of three taps by six products in
 /// place of twelve. Each of the six is a convolution of what remains of the kernel.
-ir::Value convolution_by_winograd(const Conv& c, Primitives& out, const PassContext& context);
-/// The same of an image [n, places…, channels].
 ir::Value winograd_channels_last(const Conv& c, Primitives& out);
 
 }  // namespace brasa::compiler
