@@ -370,6 +370,9 @@ void ask_of_convolution(const ir::Node* n, ir::Facts& facts) {
   for (size_t d = 0; d + 2 < w.size(); ++d)
     if (!facts.known(n->arg<Exprs>(5)[d]).is(1)) ask(n->arg<Exprs>(3)[d]);
   facts.equal(n->arg<Expr>(7), Expr(1));
+  // Pixels of an image.
+  constexpr int64_t kFewChannels = 4;
+  if (facts.has_hint(w[1]) && facts.hint(w[1]) <= kFewChannels) ask(w[1]);
   if (kernel_is_small(w, result, facts))
     for (size_t d = 2; d < w.size(); ++d) ask(w[d]);
 }

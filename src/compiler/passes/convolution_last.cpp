@@ -142,13 +142,14 @@ bool lasts(Value w, const PassContext& context) {
 }
 
 bool pays_channels_last(const Conv& c, const PassContext& context) {
-  // An element that is copied takes part in so many products. Weights become panels, which few places do not pay for.
+  // An element that is copied takes part in so many products; with steps, rows would be copied in any case. Weights become panels, which
+  // few places do not pay for.
   constexpr int64_t kFewChannels = 16, kFewPlaces = 256;
   const Shape &x = shape_of(c.x), &w = shape_of(c.w);
   if (!c.groups.is(1) || !takes_channels_last(c, context)) return false;
   Expr places = x[0];
   for (size_t d = 0; d < c.spatial(); ++d) places = places * floordiv(x[d + 2], c.stride[d]);
-  return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) &&
+  return at_least(w[0], kFewChannels, context) && (!all_one(c.stride) || at_least(w[1], kFewChannels, context)) &&
          (lasts(c.w, context) || at_least(places, kFewPlaces, context));
 }
 
