@@ -158,7 +158,7 @@ class Scheduler {
         Axis& rows = s_.axes[*neighbours_];
         rows.piece = kTile;
         // As many vectors as they have lanes are read along the rows, and transposed in registers.
-        rows.spelled_out = m_.vector_bytes >= 64 && s_.width >= 8 && each - strided_ * kStridedWork <= kShortBody &&
+        rows.spelled_out = s_.width >= 8 && each - strided_ * kStridedWork <= kShortBody &&
                            provably_divisible(rows.extent, s_.width) && provably_divisible(last.extent, s_.width);
         if (rows.spelled_out) s_.unroll = 1;
         inside *= static_cast<double>(kTile);
