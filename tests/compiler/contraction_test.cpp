@@ -343,12 +343,12 @@ TEST(Convolution, Winograd) {
                          [](const std::string& k) { return k.starts_with("contraction [6,"); });
   };
   for (int64_t rows : {7, 8}) {
-    std::vector<In> in = {image({3, 32, rows, 14}), image({33, 32, 3, 3})};
+    std::vector<In> in = {image({6, 32, rows, 14}), image({33, 32, 3, 3})};
     check_both(in, conv({1, 1}, {1, 1}, {1, 1}));
     EXPECT_EQ(products(check(in, conv({1, 2}, {1, 1}, {1, 2}))), 1);
   }
-  check_both({image({2, 33, 11, 15}), image({32, 33, 3, 4})}, conv({-1, 2}, {2, -1}, {1, 1}));
-  check_both({image({1, 32, 12, 30}), image({40, 32, 3, 1})}, conv({0, 0}, {0, 0}, {1, 1}));
+  check_both({image({4, 33, 11, 15}), image({32, 33, 3, 4})}, conv({-1, 2}, {2, -1}, {1, 1}));
+  check_both({image({2, 32, 12, 30}), image({40, 32, 3, 1})}, conv({0, 0}, {0, 0}, {1, 1}));
   check_both({image({2, 32, 23, 24}), image({33, 32, 3, 3})}, conv({1, 1}, {1, 1}, {1, 1}));
   // As gradients by weights are: three rows of results, of places that fill four rows and others.
   for (int64_t rows : {7, 8}) {
@@ -358,14 +358,14 @@ TEST(Convolution, Winograd) {
   }
   check_both({image({32, 2, 14, 15}), image({40, 2, 12, 13})}, conv({1, -1}, {-1, 3}, {1, 1}));
   check_both({image({32, 2, 9, 6, 7}), image({32, 2, 8, 5, 7})}, conv({1, 1, 0}, {0, 1, 1}, {1, 1, 1}));
-  check_both({image({1, 32, 6, 5, 9}), image({32, 32, 3, 2, 3})}, conv({1, 0, 1}, {1, 1, 1}, {1, 1, 1}));
+  check_both({image({2, 32, 6, 5, 9}), image({32, 32, 3, 2, 3})}, conv({1, 0, 1}, {1, 1, 1}, {1, 1, 1}));
   Options eager;
   eager.symbolic = eager.compile.size_classes = true;
-  check({image({2, 32, 13, 14}), image({33, 32, 3, 3})}, conv({1, 1}, {1, 1}, {1, 1}), eager);
+  check({image({3, 32, 13, 14}), image({33, 32, 3, 3})}, conv({1, 1}, {1, 1}, {1, 1}), eager);
   check({image({33, 2, 13, 14}), image({32, 2, 13, 14})}, conv({1, 1}, {1, 1}, {1, 1}), eager);
   Options strict;
   strict.compile.numbers = Numbers::Strict;
-  std::vector<In> in = {image({1, 32, 18, 17}), image({33, 32, 3, 3})};
+  std::vector<In> in = {image({2, 32, 18, 17}), image({33, 32, 3, 3})};
   EXPECT_EQ(products(check(in, conv({1, 1}, {1, 1}, {1, 1}), strict)), 0);
 }
 
@@ -385,13 +385,13 @@ TEST(Convolution, WinogradFromSomeSizesOn) {
     Machine machine = machine_of("x86-64+avx2", 1);
     return takes_winograd(c, {facts, machine, false, {false, lasting}});
   };
-  EXPECT_TRUE(takes({1, 32, 16, 16}, {32, 32, 3, 3}));
-  EXPECT_FALSE(takes({1, 31, 16, 16}, {32, 31, 3, 3}));
-  EXPECT_FALSE(takes({1, 32, 16, 16}, {31, 32, 3, 3}));
-  EXPECT_FALSE(takes({1, 32, 15, 17}, {32, 32, 3, 3}));
-  EXPECT_TRUE(takes({4, 32, 8, 8}, {32, 32, 3, 3}));
-  EXPECT_TRUE(takes({1, 32, 6, 43}, {32, 32, 3, 3}));
-  EXPECT_FALSE(takes({1, 32, 5, 52}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({2, 32, 16, 16}, {32, 32, 3, 3}));
+  EXPECT_FALSE(takes({2, 31, 16, 16}, {32, 31, 3, 3}));
+  EXPECT_FALSE(takes({2, 32, 16, 16}, {31, 32, 3, 3}));
+  EXPECT_FALSE(takes({2, 32, 15, 17}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({8, 32, 8, 8}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({1, 32, 6, 86}, {32, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 5, 103}, {32, 32, 3, 3}));
   EXPECT_TRUE(takes({1, 32, 8, 16}, {32, 32, 3, 3}, true));
   EXPECT_FALSE(takes({1, 32, 8, 16}, {32, 32, 3, 3}));
   EXPECT_FALSE(takes({1, 32, 127, 1}, {32, 32, 3, 3}, true));

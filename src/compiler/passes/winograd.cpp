@@ -141,7 +141,7 @@ namespace {
 
 // Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums. Of few rows the last four would be
 // mostly empty.
-constexpr int64_t kFewChannels = 32, kFewPlaces = 256, kFewOfLasting = 128, kFewRows = 6;
+constexpr int64_t kFewChannels = 32, kFewPlaces = 512, kFewOfLasting = 128, kFewSummed = 256, kFewRows = 6;
 
 bool has_neighbouring_taps(const Conv& c, const PassContext& context) {
   return !context.machine.one_order && !PassRunner::switched_off("winograd") && ops::dtype_of(c.x) == DType::Float32 &&
@@ -201,7 +201,7 @@ bool takes_winograd_of_places(const Conv& c, const Shape& result, const PassCont
   const Shape& w = shape_of(c.w);
   return has_neighbouring_taps(c, context) && result[2].is(kTaps) && all_one(c.stride) && all_one(c.w_dilation) &&
          at_least(result[0], kFewChannels, context) && at_least(result[1], kFewChannels, context) &&
-         at_least(w[2], kFewRows, context) && at_least(w[1] * product_from(w, 2), kFewPlaces, context);
+         at_least(w[2], kFewRows, context) && at_least(w[1] * product_from(w, 2), kFewSummed, context);
 }
 
 Value winograd_of_places(const Conv& c, Primitives& out) {
