@@ -21,8 +21,10 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
   int registers = machine.vector_registers;
   ContractionTile best{1, 1, lanes};
   double best_cost = 1e300;
+  // More rows than the first cache has lines for one place would push each other out where they lie a power of two apart.
+  constexpr int kMostRows = 8;
   for (int v = 1; v <= 6; ++v)
-    for (int r = 1; r <= 14; ++r) {
+    for (int r = 1; r <= kMostRows; ++r) {
       if (r * v + v + 1 > registers) continue;
       double waste = 1;
       auto padded = [](int64_t size, int64_t tile) {
@@ -226,13 +228,11 @@ class Contractions {
       };
       b = pack ? packed(b, rank - 1, tile.columns()) : in_order(b);
       bool across = in_a ? !in_a->column.is(1) : tiles && is(step_within(a, rank - 2, tile.rows), 1);
-      bool crowds =
-          !across && in_a && !tiles && at_least(m * k, kLarge) && at_least(n, 128) && crowded(in_a->row, t, tile.rows);
       // Columns that lie near each other are read as they lie, if the second cache holds them; but for pairs.
       bool far = !in_a || words || at_least(m * k, kBeyondCache) || at_least(in_a->column, kFarColumn / size_of(t));
-      bool pack_rows = crowds || (across && far && at_least(n, 16) && at_least(m * k, kLarge / 16));
-      // What there is to compute along crowded rows is done as they lie; what is read as words is not widened.
-      if (crowds || (words && !pack_rows)) in_order(a);
+      bool pack_rows = across && far && at_least(n, 16) && at_least(m * k, kLarge / 16);
+      // What is read as words is not widened.
+      if (words && !pack_rows) in_order(a);
       if (pack_rows) a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes));
       DType multiplied = widened ? accumulator_of(t) : t;
       a = prim::convert(a, multiplied);
@@ -260,15 +260,6 @@ class Contractions {
   }
 
   bool at_least(Expr e, int64_t least) { return compiler::at_least(e, least, context_); }
-
-  // Whether the rows of a tile, which lie so many elements apart, fall on one place of the first cache, which does not hold as many.
-  bool crowded(Expr row, DType t, int rows) {
-    constexpr int64_t kPlaces = 4096, kWays = 8;  // bytes from a place to itself; lines that one holds
-    if (rows <= kWays) return false;
-    Expr beyond = ir::mod(row, kPlaces / size_of(t));
-    if (beyond.is_constant() || !context_.size_classes) return beyond.is(0);
-    return context_.facts.equal(beyond, 0);
-  }
 
   // The steps from row to row and from column to column; nothing where either is uneven.
   struct MatrixSteps {
