@@ -66,7 +66,7 @@ class Call {
   Call(const json& call, const SweepOptions& o) : cpu_time_(o.cpu_time) {
     std::mt19937_64 random(o.seed);
     verify::Entry entry = verify::read_call(call, [&](const json& tensor) { return drawn(tensor, random); });
-    run_ = verify::repeated(verify::operator_name(call.at("overload")), entry, o.backend);
+    run_ = verify::repeated(verify::operator_name(call.at("overload")), std::move(entry), o.backend);
     run_();
   }
   double once() {
