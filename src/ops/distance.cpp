@@ -53,16 +53,20 @@ void check_rows(Value a, Value b) {
 
 Shape leading(Value x) { return {shape_of(x).begin(), shape_of(x).end() - 2}; }
 
-// √(‖a‖² + ‖b‖² - 2 a·b), by a product of matrices: equal rows may be as far apart as the roundings of their squares.
-Value euclidean_dist(Value a, Value b) {
-  check_rows(a, b);
+std::array<Value, 2> in_one_batch(Value a, Value b) {
   Shape batch = broadcast_shapes(leading(a), leading(b));
   auto with_batch = [&](Value x) {
     Shape shape = batch;
     for (int64_t d = rank_of(x) - 2; d < rank_of(x); ++d) shape.push_back(size_of(x, d));
     return broadcast_to(x, shape);
   };
-  a = with_batch(a), b = with_batch(b);
+  return {with_batch(a), with_batch(b)};
+}
+
+// √(‖a‖² + ‖b‖² - 2 a·b), by a product of matrices: equal rows may be as far apart as the roundings of their squares.
+Value euclidean_dist(Value x, Value y) {
+  check_rows(x, y);
+  auto [a, b] = in_one_batch(x, y);
   int64_t last = rank_of(a) - 1;
   Dims batched = counted(0, last - 1);
   Value product = prim::dot_general(a, b, {last}, {last}, batched, batched);
@@ -89,16 +93,31 @@ std::array<Value, 2> cdist_pulled(Value g, Value a, Value b, const Number& p, Va
   Value d = differences(a, b), each = broadcast_to(unsqueeze(g, rank_of(g)), shape_of(d)) * norm_derivative(d, norm, p);
   return {sum(each, {rank_of(d) - 2}), -sum(each, {rank_of(d) - 3})};
 }
+// The same of a distance by a product, by products: with w = g / distance, ∑ⱼ wᵢⱼ (aᵢ - bⱼ) = aᵢ ∑ⱼ wᵢⱼ - (w b)ᵢ.
+std::array<Value, 2> euclidean_pulled(Value g, Value x, Value y, Value norm) {
+  auto [a, b] = in_one_batch(x, y);
+  Value zero = eq(norm, 0), w = where(zero, zeros_like(g), g / where(zero, constant_like(norm, 1), norm));
+  int64_t rows = rank_of(w) - 2, last = rows + 1;
+  Dims batched = counted(0, rows);
+  auto half = [&](Value self, Value other, int64_t along) {
+    Value sums = unsqueeze(sum(w, {along}), last);
+    return self * broadcast_to(sums, shape_of(self)) - prim::dot_general(w, other, {along}, {rows}, batched, batched);
+  };
+  return {half(a, b, last), half(b, a, rows)};
+}
 Value cdist_backward(Value g, Value a, Value b, Number p, Value norm) {
   Value pulled = cdist_pulled(g, a, b, p, norm)[0];
   return same_size(type_of(pulled).numel(), 0) ? zeros_like(a) : pulled;
 }
 std::vector<Value> cdist_vjp(const Saved& s) {
-  auto [a, b] = cdist_pulled(s.ct(), s.in(0), s.in(1), s.arg<Number>(2), s.out());
-  return {a, b};
+  Value a = s.in(0), b = s.in(1);
+  Number p = s.arg<Number>(2);
+  bool product = takes_product(a, b, p, s.arg<std::optional<int64_t>>(3));
+  auto [x, y] = product ? euclidean_pulled(s.ct(), a, b, s.out()) : cdist_pulled(s.ct(), a, b, p, s.out());
+  return {x, y};
 }
 std::vector<Value> euclidean_vjp(const Saved& s) {
-  auto [a, b] = cdist_pulled(s.ct(), s.in(0), s.in(1), 2, s.out());
+  auto [a, b] = euclidean_pulled(s.ct(), s.in(0), s.in(1), s.out());
   return {a, b};
 }
 
@@ -159,7 +178,8 @@ Value cosine_similarity(Value a, Value b, int64_t dim, Number eps) {
 void add_distance(Table& t) {
   const std::vector<Sample> rows = {{floats(3, 4), floats(2, 4), 2.0, ir::None{}},
                                     {floats(2, 3, 2), floats(2, 1, 2), 1.5, ir::None{}},
-                                    {floats(2, 3), floats(3, 3), 1.0, ir::None{}}};
+                                    {floats(2, 3), floats(3, 3), 1.0, ir::None{}},
+                                    {floats(2, 3, 4), floats(2, 4), 2.0, 1}};
   t.op("aten::cdist(Tensor x1, Tensor x2, float p=2., int? compute_mode=None) -> Tensor")
       .doc("The p-norm distances between all rows of two batches of matrices.")
       .autocast(Autocast::Float32)

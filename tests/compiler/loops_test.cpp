@@ -220,6 +220,19 @@ TEST(Memory, FewSteps) {
       }
 }
 
+// What is joined and padded along rows that are whole vectors, less and more, and sums whose last part is shorter than the others.
+TEST(Memory, Borders) {
+  for (DType t : {DType::Int8, DType::Float32, DType::Float64})
+    for (int64_t n : {3, 16, 45})
+      check_both({{t, {3, n}, 0, 2}, {t, {3, 20}, 0, 2}, {t, {}, 0, 2}}, [](const Values& v) {
+        Value joined = prim::concat({v[0], v[1], v[0]}, 1);
+        return Values{joined, prim::pad(joined, v[2], {0, 5}, {1, 11}, {0, 0})};
+      });
+  for (int64_t n : {1, 16384, 16385, 50001})
+    check_both({{DType::Int32, {n}}},
+               [](const Values& v) { return Values{ops::sum(v[0], {0}), prim::reduce(v[0], {0}, "max")}; });
+}
+
 // Lanes that share elements, from any of the lanes of one on, within borders and without.
 TEST(Memory, SharedElements) {
   for (DType t : {DType::Bool, DType::Int16, DType::Float32, DType::Int64})

@@ -211,6 +211,18 @@ class Instance {
       for (int64_t d = 0; d < rank; ++d) out.push_back(i == 4 || coin() ? 0 : below(3));
       if (i == 2 && coin()) zero_pad_ = true;
       if (zero_pad_) out.assign(from.size(), 0);
+      // There may be room for a second one behind or before the first.
+      if (i < 4 && rank > 0) {
+        Dims& before = i == 2 ? low_ : high_;
+        if (i == 2) beside_ = before.size() == from.size() && coin() ? 1 : 0;
+        if (i == 2 && beside_ == 1 && high_[0] < from[0]) beside_ = low_[0] >= from[0] ? -1 : 0;
+        if (before.empty()) out[0] += coin() ? from[0] : 0;
+        if (beside_) {
+          out = before;
+          out[0] += (i == 2 ? beside_ : -beside_) * from[0];
+        }
+        before = out;
+      }
       return ops::int_arg(out);
     }
     if (op == "window") {
@@ -225,7 +237,9 @@ class Instance {
   std::mt19937 rng_;
   DType dtype_;
   Dims shape_, targets_, sizes_, steps_;
+  Dims low_, high_;  // of the pad before
   bool zero_pad_ = false;
+  int beside_ = 0;  // the next one lies behind it, or before
   ir::Facts facts_;
   std::map<std::string_view, Arg> bound_;
 
@@ -304,6 +318,34 @@ TEST(Simplify, KeepsOutputsInPlace) {
             "  %2 = prim::full(value=true, size=[], dtype=bool): bool[]\n"
             "  return %0 -> 0, %1, %2 else \"holds\"\n"
             "}\n");
+}
+
+// Gradients of all parts of a tensor, whatever their order, are joined: one concatenation, and no sum of padded tensors.
+TEST(Simplify, SumOfPartsSideBySide) {
+  for (bool backwards : {false, true}) {
+    ir::Graph g(ir::Level::Primitives);
+    ir::Facts facts;
+    {
+      ops::Builder builder(g, facts);
+      Value zero = ops::prim::full(0, {}, DType::Float32), sum;
+      for (int64_t i = 0; i < 3; ++i) {
+        int64_t at = backwards ? 2 - i : i;
+        Value part = g.add_input({DType::Float32, {2, 4}, false});
+        part = ops::prim::pad(part, zero, {2 * at, 0}, {4 - 2 * at, 0}, {0, 0});
+        sum = sum ? ops::prim::binary("add", sum, part) : part;
+      }
+      g.add_output(sum);
+    }
+    std::string text = ir::print(*simplify(g));
+    auto count = [&](const std::string& op) {
+      size_t n = 0;
+      for (size_t at = text.find(op); at != text.npos; at = text.find(op, at + 1)) ++n;
+      return n;
+    };
+    EXPECT_EQ(count("prim::pad"), 0) << text;
+    EXPECT_EQ(count("prim::concat"), 1) << text;
+    EXPECT_EQ(count("prim::add"), 1) << text;  // with 0
+  }
 }
 
 // Rows that are written one after the other, and read in between: nothing waits for the whole.

@@ -256,6 +256,8 @@ SweepOptions sweep_of(const Options& o) {
   s.only = o.names;
   s.seed = o.seed;
   s.device = o.device;
+  s.seconds = o.seconds;
+  s.cpu_time = o.with.cpu_time;
   return s;
 }
 

@@ -251,12 +251,10 @@ void add_peers(CLI::App& bench, bool& peers, PeersOptions& o) {
       ->needs(flag)
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  bench
-      .add_flag(
-          "--cpu-time", o.cpu_time,
-          "compare the time of all threads on processors: with BRASA_NUM_THREADS=1, which peers follow, what else "
-          "runs on the machine matters less")
-      ->needs(flag);
+  bench.add_flag(
+      "--cpu-time", o.cpu_time,
+      "with --peers and --operators: the time of all threads on processors; with BRASA_NUM_THREADS=1, which peers "
+      "follow, what else runs on the machine matters less");
   bench.add_option("--plot", o.plot, "a file for the picture of the table, SVG")->needs(flag);
   bench.add_option("--peer-scripts", o.scripts, "the folder of peers.py; else where it was installed, or its source")
       ->needs(flag);

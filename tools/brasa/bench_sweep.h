@@ -17,8 +17,8 @@ struct SweepOptions {
   std::string backend = "eager", device = "cpu";
   uint64_t seed = 0;
   size_t draws = 100;
-  bool gradients = false;
-  double milliseconds = 2, least_seconds = 0.1;
+  bool gradients = false, cpu_time = false;
+  double milliseconds = 2, seconds = 0.1;
 };
 void add_sweep(CLI::App& bench, bool& operators, SweepOptions& o);
 

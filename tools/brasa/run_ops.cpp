@@ -157,8 +157,9 @@ std::vector<std::string> backends() {
   return all;
 }
 
-std::function<void()> repeated(const std::string& op, const Entry& entry, const std::string& backend) {
+std::function<void()> repeated(const std::string& op, Entry entry, const std::string& backend) {
   struct Call {
+    Entry entry;  // the arguments point to its names and words
     std::vector<Tensor> tensors, asked;
     std::vector<std::optional<Tensor>> cotangents;
     std::optional<Arguments> arguments;
@@ -168,7 +169,9 @@ std::function<void()> repeated(const std::string& op, const Entry& entry, const 
     c->tensors.push_back(to_tensor(entry.tensors[i]));
     if (entry.needs_gradient[i]) c->asked.push_back(c->tensors.back().set_requires_grad(true));
   }
-  c->arguments.emplace(entry, c->tensors);
+  entry.tensors.clear();
+  c->entry = std::move(entry);
+  c->arguments.emplace(c->entry, c->tensors);
   if (!c->asked.empty())
     for (const Tensor& t : call(op, c->arguments->args, c->arguments->named))
       c->cotangents.push_back(t.defined() && t.requires_grad() ? std::optional(ones_like(t)) : std::nullopt);

@@ -12,7 +12,7 @@ namespace brasa::verify {
 /// brasa::Error if it fails, or gives a tensor that lives elsewhere.
 Outcome run(const std::string& op, const Entry& entry, const std::string& backend);
 /// The call, to be made again and again; with ones as cotangents where a tensor asks for a gradient.
-std::function<void()> repeated(const std::string& op, const Entry& entry, const std::string& backend);
+std::function<void()> repeated(const std::string& op, Entry entry, const std::string& backend);
 /// "eager" and those of `compile`.
 std::vector<std::string> backends();
 

@@ -2,13 +2,16 @@
 """Times operators in Brasa and in PyTorch, in turn.
 
     brasa bench --operators --vectors DIR --seed 1 > calls.jsonl
-    tools/peers/operators.py calls.jsonl [--brasa build/bin/brasa] [--rounds 2] [--backend inductor]
+    tools/peers/operators.py calls.jsonl [--brasa build/bin/brasa] [--rounds 2] [--seconds 0.1] [--backend inductor] [--cpu-time]
 
-A line of JSON for each call: the least milliseconds of both over all rounds and their ratio. The last line has the geometric mean.
+A line of JSON for each call: the least milliseconds of both over all rounds and their ratio. The last line has the geometric mean, and how
+many took more than 1.1 of PyTorch's time. Both use BRASA_NUM_THREADS threads. With BRASA_CPU_TARGET=x86-64+avx2 PyTorch is to be capped, too:
+ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2.
 """
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -64,12 +67,12 @@ class Call:
                if isinstance(t, torch.Tensor) and t.requires_grad]
         return torch.autograd.grad(out, self.asked, [torch.ones_like(t) for t in out], allow_unused=True)
 
-    def least(self, seconds=0.1):
+    def least(self, seconds, clock):
         best, end, n = math.inf, time.perf_counter() + seconds, 0
         while n < 3 or time.perf_counter() < end:
-            start = time.perf_counter()
+            start = clock()
             self.once()
-            best = min(best, time.perf_counter() - start)
+            best = min(best, clock() - start)
             n += 1
         return 1e3 * best
 
@@ -79,9 +82,15 @@ def main():
     p.add_argument("calls")
     p.add_argument("--brasa", default="build/bin/brasa")
     p.add_argument("--rounds", type=int, default=2)
+    p.add_argument("--seconds", type=float, default=0.1, help="of each in a round")
     p.add_argument("--backend", default="eager")
+    p.add_argument("--cpu-time", action="store_true", help="processor time, for machines that others use, too, and one thread")
     o = p.parse_args()
-    brasa = subprocess.Popen([o.brasa, "bench", "--operators", "--calls", "-", "--backend", o.backend],
+    clock = time.process_time if o.cpu_time else time.perf_counter
+    if threads := os.environ.get("BRASA_NUM_THREADS"):
+        torch.set_num_threads(int(threads))
+    brasa = subprocess.Popen([o.brasa, "bench", "--operators", "--calls", "-", "--backend", o.backend, "--seconds", str(o.seconds),
+                              *(["--cpu-time"] if o.cpu_time else [])],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     ratios = []
     for text in open(o.calls):
@@ -96,7 +105,7 @@ def main():
             for _ in range(o.rounds):
                 brasa.stdin.write(text.strip() + "\n")
                 brasa.stdin.flush()
-                times = [min(times[0], json.loads(brasa.stdout.readline())["ms"]), min(times[1], call.least())]
+                times = [min(times[0], json.loads(brasa.stdout.readline())["ms"]), min(times[1], call.least(o.seconds, clock))]
         except Exception as e:  # what PyTorch refuses
             print(json.dumps({"overload": line["overload"], "error": str(e)[:200]}), file=sys.stderr)
             continue
@@ -106,7 +115,7 @@ def main():
     brasa.stdin.close()
     brasa.wait()
     mean = math.exp(sum(math.log(r) for r in ratios) / max(len(ratios), 1))
-    print(json.dumps({"calls": len(ratios), "geometric_mean": round(mean, 3)}))
+    print(json.dumps({"calls": len(ratios), "geometric_mean": round(mean, 3), "above_1.1": sum(r > 1.1 for r in ratios)}))
 
 
 if __name__ == "__main__":

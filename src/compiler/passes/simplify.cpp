@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "compiler/passes/passes.h"
 #include "ops/primitives/interp.h"
@@ -148,6 +149,57 @@ Reads reads(Match& m, const Dims& padded) {
   return inside ? Reads::Inside : Reads::Both;
 }
 
+bool is_zero(Value x) {
+  const ir::Node* n = x.node;
+  if (ops::kind_of(*n) != ops::Kind::Full || !is_number(n->args[0])) return false;
+  ops::Array v = element(DType::Float64, n->args[0]);
+  return ops::get(v, 0) == 0 && !std::signbit(ops::get(v, 0));
+}
+
+// What a sum of 0 and values joined along this dimension joins; x alone where it is no such sum.
+std::vector<Value> joined(Value x, Expr dim) {
+  const ir::Node* sum = x.node;
+  if (ops::row_of(*sum).scalar == ops::ScalarOp::Add && is_zero(sum->arg<Value>(1))) {
+    const ir::Node* list = sum->arg<Value>(0).node;
+    if (ops::kind_of(*list) == ops::Kind::Concat && list->arg<Expr>(1) == dim) return list->arg<std::vector<Value>>(0);
+  }
+  return {x};
+}
+
+// Of pad(x, 0, l, h, g) + pad(y, 0, a, b, g), as gradients of parts are: whether one of x and y begins where the other one ends, so that
+// they are padded together. Neither sum has a -0.
+bool side_by_side(Match& m) {
+  if (!all(m.get<Dims>("g"), 0) || !number(m)) return false;
+  for (bool turned : {false, true}) {
+    auto of = [&](std::string_view one, std::string_view other) { return m.get<Dims>(turned ? other : one); };
+    Dims first_low = of("l", "a"), first_high = of("h", "b"), next_low = of("a", "l"), next_high = of("b", "h");
+    Value first = m.get<Value>(turned ? "y" : "x"), next = m.get<Value>(turned ? "x" : "y");
+    std::optional<size_t> along;
+    bool fits = true;
+    for (size_t d = 0; d < first_low.size() && fits; ++d) {
+      if (first_low[d] == next_low[d] && first_high[d] == next_high[d]) continue;
+      fits = !along && next_low[d] == first_low[d] + ir::type_of(first).shape[d] &&
+             first_high[d] == next_high[d] + ir::type_of(next).shape[d];
+      along = d;
+    }
+    if (!fits || !along) continue;
+    Expr dim(static_cast<int64_t>(*along));
+    Dims both = ir::type_of(first).shape;
+    both[*along] = both[*along] + ir::type_of(next).shape[*along];
+    m.let("n", std::move(both));
+    m.let("s", Dims());
+    m.let("t", m.result().dtype);
+    m.let("o", is_floating(m.result().dtype) ? Arg(0.0) : Arg(0));
+    std::vector<Value> parts = joined(first, dim), others = joined(next, dim);
+    parts.insert(parts.end(), others.begin(), others.end());
+    m.let("p", std::move(parts));
+    m.let("e", dim);
+    m.let("u", std::move(first_low));
+    return let(m, "w", std::move(next_high));
+  }
+  return false;
+}
+
 constexpr Rule kRules[] = {
     // Sums and products.
     {"add(x, -0) -> x"},
@@ -254,6 +306,8 @@ constexpr Rule kRules[] = {
        m.let("d", zipped(m.get<Dims>("h"), m.get<Dims>("b"), plus));
        return all(m.get<Dims>("g"), 0);
      }},
+    {"add(pad(x, 0, l, h, g), pad(y, 0, a, b, g)) -> pad(add(concat(p, e), full(o, n, t)), full(o, s, t), u, w, g)",
+     side_by_side},
     {"slice(concat(l, d), s, n, t) -> slice(x, u, n, t)",
      [](Match& m) {
        // Where all that is read lies in one operand.

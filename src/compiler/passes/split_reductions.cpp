@@ -84,7 +84,8 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
   } else {
     return {};
   }
-  Expr part = ceildiv(length, parts);
+  // At least one, so that places are known to be no less than 0.
+  Expr part = ir::max(ceildiv(length, parts), 1);
   Shape flat, pieces;
   if (!of_rows && !matrices.is(1)) flat = pieces = {matrices};
   if (of_rows) flat = pieces = {rows};

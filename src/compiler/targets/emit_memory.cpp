@@ -205,8 +205,8 @@ llvm::Value* Emitter::load_strided(llvm::Type* type, llvm::Value* at, int64_t st
   return out;
 }
 
-// Through a mask that the processor does not have for these elements, from where there are zeros if no lane is in `any`. Most vectors have
-// all lanes or none, and only those at a border are read element by element.
+// Where masks are no registers of their own, from where there are zeros if no lane is in `any`. Most vectors have all lanes or none, and only
+// those at a border are read through the mask: element by element, or by an instruction whose reads memory does not send ahead for.
 llvm::Value* Emitter::load_at_border(llvm::Type* type, llvm::Value* at, llvm::Align align, llvm::Value* mask,
                                      llvm::Value* any) {
   llvm::Value* all = b_.CreateAndReduce(mask);
@@ -261,7 +261,7 @@ llvm::Value* Emitter::emit_load(const Node* n) {
       x = load_shared(b_, *shared, lanes, scalar, at, align, mask);
     else if (few)
       x = load_strided(type, at, index.stride.constant(), align, mask);
-    else if (by_lane && !masks)
+    else if (by_lane && !target_.masks)
       x = load_at_border(type, at, align, mask, condition);
     else
       x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, zero))
