@@ -9,6 +9,7 @@
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/transform.h"
 #include "ops/shapes.h"
+#include "support/lazy.h"
 
 namespace brasa::compiler {
 
@@ -51,8 +52,8 @@ struct Algorithm {
 };
 
 const Algorithm& algorithm() {
-  static const Algorithm a;
-  return a;
+  static constinit Lazy<Algorithm> a;
+  return *a;
 }
 
 // A matrix of constants, in memory.

@@ -12,6 +12,7 @@
 #include "runtime/cpu/features.h"
 #include "support/error.h"
 #include "support/fork.h"
+#include "support/lazy.h"
 
 namespace brasa::runtime::cpu {
 namespace {
@@ -79,8 +80,8 @@ class Arena {
  private:
   explicit Arena(const Arena* before) : before_(before) {}
   static Arena*& current() {
-    static Arena* arena = new Arena(nullptr);
-    return arena;
+    static constinit Lazy<Arena*> arena([] { return new Arena(nullptr); });
+    return *arena;
   }
 
   static Chunk map(size_t need) {
