@@ -146,7 +146,7 @@ std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const st
 
 std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
                                     bool causal, Value mask, std::optional<double> scale) {
-  static const Row& row = at("prim::attention_backward");
+  const Row& row = at("prim::attention_backward");
   Operands o = operands(q, k, v, dropout, causal, mask, scale);
   check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
   if (std::optional<double> known = factor(q, scale); known && !mask) {
@@ -248,7 +248,7 @@ std::vector<Value> efficient_backward(Value g, Value q, Value k, Value v, Value 
 
 std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value v, bool causal,
                                                         std::optional<double> scale) {
-  static const Row& row = at("prim::attention");
+  const Row& row = at("prim::attention");
   if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4) return std::nullopt;
   // Kernels are made for a number of features: where it is not known, the example's becomes a fact, if there is a kernel.
   ir::Facts& facts = Builder::current().facts();
@@ -280,7 +280,7 @@ std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value 
 }
 
 std::optional<Value> masked_attention_of_target(Value q, Value k, Value v, Value mask, std::optional<double> scale) {
-  static const Row& row = at("prim::masked_attention");
+  const Row& row = at("prim::masked_attention");
   if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4 || rank_of(mask) > 4) return std::nullopt;
   auto features = size_of(q, 3).maybe_constant();
   while (rank_of(mask) < 4) mask = unsqueeze(mask, 0);

@@ -9,6 +9,7 @@
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/transform.h"
 #include "ops/shapes.h"
+#include "support/lazy.h"
 
 namespace brasa::compiler {
 
@@ -54,8 +55,8 @@ struct Algorithm {
 
 template <int64_t kResults, int64_t kTaps>
 const Algorithm<kResults, kTaps>& algorithm() {
-  static const Algorithm<kResults, kTaps> a;
-  return a;
+  static constinit Lazy<Algorithm<kResults, kTaps>> a;
+  return *a;
 }
 
 // A matrix of constants, in memory.

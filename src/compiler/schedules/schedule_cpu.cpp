@@ -104,9 +104,9 @@ class Scheduler {
 
   // Elements take one random number each, so that neighbours can share blocks of the generator.
   bool draws_once() const {
-    static const ir::Op* philox = &ops::row_of(ops::ScalarOp::Philox);
+    const ir::Op* philox = &ops::row_of(ops::ScalarOp::Philox);
     return std::count_if(g_.graph->nodes().begin(), g_.graph->nodes().end(),
-                         [](const Node* n) { return n->op == philox; }) == 1;
+                         [&](const Node* n) { return n->op == philox; }) == 1;
   }
 
   void loops() {

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "support/lazy.h"
+
 namespace brasa::runtime::cuda {
 namespace {
 
@@ -22,10 +24,10 @@ struct Ready {
 
 const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device) {
   using Key = std::tuple<const Device*, AttentionPass, AttentionKind>;
-  static std::mutex mutex;
-  static auto& all = *new std::map<Key, Ready>;  // for ever, as devices are
+  static constinit Mutex mutex;
+  static constinit Lazy<std::map<Key, Ready>> all;
   std::lock_guard lock(mutex);
-  auto [it, fresh] = all.try_emplace({&device, pass, kind});
+  auto [it, fresh] = all->try_emplace({&device, pass, kind});
   if (!fresh) return it->second;
   try {
     AttentionKernel kernel = attention_kernel(pass, kind);
@@ -37,7 +39,7 @@ const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device
     it->second.shared_bytes = kernel.shared_bytes;
     return it->second;
   } catch (...) {
-    all.erase(it);
+    all->erase(it);
     throw;
   }
 }
