@@ -293,6 +293,22 @@ TEST(Attention, EagerCalls) {
   }
 }
 
+// What has no kernel is composed, for its number of features alone: a call of fewer has one, and its backward pass another operand.
+TEST(Attention, EagerCallsOfWideHeadsFirst) {
+  set_float32_matmul_precision("high");
+  for (auto [dtype, wide] : {std::pair<DType, int64_t>{kBFloat16, 160}, {kFloat32, 80}})
+    for (int64_t features : {wide, int64_t{16}}) {
+      Tensor x = randn({kBatches, kHeads, 50, features}).to(dtype), there = x.to(kCUDA).requires_grad_();
+      int before = launches();
+      Tensor y = scaled_dot_product_attention(there, there, there);
+      EXPECT_EQ(launches() - before, features == 16) << name(dtype) << features;
+      before = launches();
+      y.backward(ones(y.sizes()).to(dtype).to(kCUDA));
+      EXPECT_EQ(launches() - before, features == 16 ? 3 : 0) << name(dtype) << features;
+    }
+  set_float32_matmul_precision("highest");
+}
+
 // One query, with a mask of a batch that leaves out some keys, none, or all; a row of keys and values beside the others.
 void check_row(DType dtype, int64_t keys, int64_t features, bool cached, int64_t start = 0) {
   Device gpu(kCUDA);
