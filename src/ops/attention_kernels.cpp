@@ -255,24 +255,33 @@ std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value 
   Expr features = facts.known(size_of(q, 3));
   if (!features.is_constant() && !facts.has_hint(features)) return std::nullopt;
   if (!features.is_constant()) features = facts.hint(features);
-  Args args = {q, k, v, causal, scale.value_or(1 / std::sqrt(static_cast<double>(features.constant())))}, sample = args;
-  auto with_features = [&](Value x) {
+  Args args = {q, k, v, causal, scale.value_or(1 / std::sqrt(static_cast<double>(features.constant())))};
+  auto with_features = [](Value x, Expr count) {
     Shape shape = shape_of(x);
-    shape[3] = features;
+    shape[3] = count;
     return shape;
   };
-  ir::Graph side;
-  for (size_t i = 0; i < 3; ++i) {
-    Value x = args[i].get<Value>();
-    sample[i] = side.add_input({dtype_of(x), with_features(x), false});
+  auto takes = [&](Expr count) {
+    ir::Graph side;
+    Args sample = args;
+    for (size_t i = 0; i < 3; ++i) {
+      Value x = args[i].get<Value>();
+      sample[i] = side.add_input({dtype_of(x), with_features(x, count), false});
+    }
+    return TargetScope::takes(row, sample);
+  };
+  if (!takes(features)) {
+    // A program without the kernel is not one for fewer features: those have it, and a backward pass that reads other values.
+    if (takes(1)) same_size(size_of(q, 3), features);
+    return std::nullopt;
   }
-  if (!TargetScope::takes(row, sample) || !same_size(size_of(q, 3), size_of(v, 3))) return std::nullopt;
+  if (!same_size(size_of(q, 3), size_of(v, 3))) return std::nullopt;
   for (int64_t d = 0; d < 2; ++d)
     if (!same_size(size_of(q, d), size_of(k, d)) || !same_size(size_of(q, d), size_of(v, d))) return std::nullopt;
   for (size_t i = 0; i < 3; ++i) {
     Value x = args[i].get<Value>();
     if (!same_size(size_of(x, 3), features)) return std::nullopt;
-    if (Shape shape = with_features(x); !(shape_of(x) == shape)) args[i] = prim::reshape(x, shape);
+    if (Shape shape = with_features(x, features); !(shape_of(x) == shape)) args[i] = prim::reshape(x, shape);
   }
   std::vector<Value> out = Builder::current().call(row, std::move(args));
   Value heads = heads_inside(out[0]);
