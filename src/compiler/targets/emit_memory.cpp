@@ -207,17 +207,19 @@ llvm::Value* Emitter::load_strided(llvm::Type* type, llvm::Value* at, int64_t st
 
 // Where masks are no registers of their own, from where there are zeros if no lane is in `any`. Most vectors have all lanes or none, and only
 // those at a border are read through the mask: element by element, or by an instruction whose reads memory does not send ahead for.
-llvm::Value* Emitter::load_at_border(llvm::Type* type, llvm::Value* at, llvm::Align align, llvm::Value* mask,
-                                     llvm::Value* any) {
+llvm::Value* Emitter::load_at_border(const Read& read, llvm::Value* at, llvm::Value* mask, llvm::Value* any) {
   llvm::Value* all = b_.CreateAndReduce(mask);
-  llvm::Value* whole = b_.CreateAlignedLoad(type, b_.CreateSelect(all, at, zeros()), align);
+  llvm::Value* whole = read(b_.CreateSelect(all, at, zeros()), nullptr);
   auto* before = b_.GetInsertBlock();
   llvm::Value* some = nullptr;
-  emit_if(b_.CreateAnd(any, b_.CreateNot(all)),
-          [&] { some = b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type)); });
-  auto* x = b_.CreatePHI(type, 2);
+  llvm::BasicBlock* behind = nullptr;
+  emit_if(b_.CreateAnd(any, b_.CreateNot(all)), [&] {
+    some = read(at, mask);
+    behind = b_.GetInsertBlock();
+  });
+  auto* x = b_.CreatePHI(whole->getType(), 2);
   x->addIncoming(whole, before);
-  x->addIncoming(some, llvm::cast<llvm::Instruction>(some)->getParent());
+  x->addIncoming(some, behind);
   return x;
 }
 
@@ -257,15 +259,15 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   if (neighbours || few || shared) {
     llvm::Value* at = address(p, shared ? shared->base : index.base);
     if (condition) at = b_.CreateSelect(condition, at, zeros());
-    if (shared)
-      x = load_shared(b_, *shared, lanes, scalar, at, align, mask);
-    else if (few)
-      x = load_strided(type, at, index.stride.constant(), align, mask);
-    else if (by_lane && !target_.masks)
-      x = load_at_border(type, at, align, mask, condition);
-    else
-      x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, zero))
-               : b_.CreateAlignedLoad(type, at, align);
+    Read read = [&](llvm::Value* from, llvm::Value* some) -> llvm::Value* {
+      if (shared) return load_shared(b_, *shared, lanes, scalar, from, align, some);
+      if (few) return load_strided(type, from, index.stride.constant(), align, some);
+      if (some) return b_.CreateMaskedLoad(type, from, align, some, zero);
+      return b_.CreateAlignedLoad(type, from, align);
+    };
+    // The lanes of a mask are no lanes of what is read where these share elements.
+    bool border = by_lane && (!target_.masks || shared);
+    x = border ? load_at_border(read, at, mask, condition) : read(at, mask);
   } else if (index.linear && index.stride.is(-1) && !mask) {
     std::vector<int> reverse;
     for (int i = lanes; i-- > 0;) reverse.push_back(i);
