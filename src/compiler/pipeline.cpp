@@ -48,6 +48,7 @@ constexpr GraphPass kForms[] = {
     {"turn_products", true, turn_products},
     {"split_products", true, split_products},
     {"contractions", false, shape_contractions},
+    {"borders", true, write_borders},
     {"narrow_products", true, narrow_products},
     {"align_products", true, align_products},
     {"accumulators", false, widen_accumulators},

@@ -66,6 +66,8 @@ void split_products(Primitives& p, const PassContext& context);
 /// Contractions become [b,] m, k… · [b,] k…, n; with one row or column a reduction; an operand that is used often, or lies along no
 /// vector, is packed into panels first.
 void shape_contractions(Primitives& p, const PassContext& context);
+/// What is read often of an image with a border goes to memory with it.
+void write_borders(Primitives& p, const PassContext& context);
 /// On a GPU: products of reduced floats that are widened for them and narrowed afterwards are products of reduced floats.
 void narrow_products(Primitives& p, const PassContext& context);
 /// On a GPU: products of reduced floats whose rows are no multiple of 16 bytes get longer ones, and convolutions of few channels more of them.

@@ -1,0 +1,56 @@
+#include <algorithm>
+#include <unordered_set>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/passes/transform.h"
+
+namespace brasa::compiler {
+
+namespace {
+
+// How many times a view gives each element of its operand; sizes that nobody knows count as one.
+int64_t times(const Node* view) {
+  const ir::Shape &from = type_of(view->arg<Value>(0)).shape, &to = view->types[0].shape;
+  auto known = [](Expr e) { return e.is_constant() ? e.constant() : 1; };
+  if (prim_of(view) == Prim::Window) return known(view->arg<Expr>(2));
+  if (prim_of(view) != Prim::Broadcast) return 1;
+  int64_t out = 1;
+  std::vector<int64_t> dims = int_args(view, 2);
+  for (int64_t d = 0; d < std::ssize(to); ++d) {
+    auto at = std::find(dims.begin(), dims.end(), d) - dims.begin();
+    if (at == std::ssize(dims) || from[at].is(1)) out *= known(to[d]);
+  }
+  return out;
+}
+
+// Along vectors: elsewhere a whole vector is there or not.
+bool has_border(const Node* pad) {
+  for (size_t list : {2, 3})
+    if (const auto& border = pad->arg<std::vector<Expr>>(list); !border.empty() && !border.back().is(0)) return true;
+  return false;
+}
+
+}  // namespace
+
+// An element of an image with a border that is read often, by windows that overlap much, costs the question each time whether it is there.
+void write_borders(Primitives& p, const PassContext& context) {
+  constexpr int64_t kOften = 8;
+  if (context.machine.gpu) return;
+  std::unordered_set<const Node*> often;
+  for (const Node* n : p.graph->nodes()) {
+    if (is_view(prim_of(n))) continue;
+    n->for_each_input([&](Value v) {
+      int64_t reads = 1;
+      for (; is_view(prim_of(v)) && !p.in_memory.count(v); v = v.node->arg<Value>(0)) reads *= times(v.node);
+      if (prim_of(v) == Prim::Pad && has_border(v.node) && reads >= kOften) often.insert(v.node);
+    });
+  }
+  transform(
+      p, context.facts, [&](const Node* n) { return often.count(n) > 0; },
+      [](const Node* n, ir::Args& args, Primitives& out) {
+        Value v = ops::Builder::current().call(ops::row_of(*n), std::move(args))[0];
+        return std::vector{in_memory(v, out)};
+      });
+}
+
+}  // namespace brasa::compiler
