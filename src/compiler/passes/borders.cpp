@@ -41,7 +41,8 @@ void write_borders(Primitives& p, const PassContext& context) {
     if (is_view(prim_of(n))) continue;
     n->for_each_input([&](Value v) {
       int64_t reads = 1;
-      for (; is_view(prim_of(v)) && !p.in_memory.count(v); v = v.node->arg<Value>(0)) reads *= times(v.node);
+      for (; is_view(prim_of(v)) && !p.in_memory.count(v); v = v.node->arg<Value>(0))
+        reads = std::min(reads * std::min(times(v.node), kOften), kOften);
       if (prim_of(v) == Prim::Pad && has_border(v.node) && reads >= kOften) often.insert(v.node);
     });
   }
