@@ -228,7 +228,8 @@ TEST(Memory, Borders) {
     for (int64_t n : {3, 16, 45})
       check_both({{t, {3, n}, 0, 2}, {t, {3, 20}, 0, 2}, {t, {}, 0, 2}}, [](const Values& v) {
         Value joined = prim::concat({v[0], v[1], v[0]}, 1);
-        return Values{joined, prim::pad(joined, v[2], {0, 5}, {1, 11}, {0, 0})};
+        Value padded = prim::pad(joined, v[2], {0, 5}, {1, 11}, {0, 0});
+        return Values{joined, padded, prim::reduce(prim::window(padded, 1, 3, 2, 1), {2}, "max")};
       });
   for (int64_t n : {1, 16384, 16385, 50001})
     check_both({{DType::Int32, {n}}},

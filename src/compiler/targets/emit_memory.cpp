@@ -11,6 +11,9 @@ namespace brasa::compiler {
 
 namespace {
 
+// 64 lanes of the widest elements.
+constexpr int64_t kZeroBytes = 512;
+
 // An index base + (phase + lane) / share: so many lanes one after the other read one element, and elements are neighbours.
 struct SharedElements {
   Expr base;
@@ -127,10 +130,9 @@ llvm::Value* Emitter::addresses(const BufferRef& p, const LaneIndex& index) {
 // What is read where a mask says that nothing is, so that there is no branch. Its address must differ from every buffer's, or
 // reading through it could be turned into a masked read.
 llvm::Value* Emitter::zeros() {
-  constexpr unsigned kLargest = 64;  // lanes of a vector
   auto* zeros = module_.getNamedGlobal("zero");
   if (!zeros) {
-    auto* type = llvm::ArrayType::get(b_.getInt64Ty(), kLargest);
+    auto* type = llvm::ArrayType::get(b_.getInt64Ty(), kZeroBytes / 8);
     zeros = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::PrivateLinkage,
                                      llvm::Constant::getNullValue(type), "zero", nullptr,
                                      llvm::GlobalValue::NotThreadLocal, target_.gpu ? 1 : 0);
@@ -208,15 +210,13 @@ llvm::Value* Emitter::load_strided(llvm::Type* type, llvm::Value* at, int64_t st
 
 // Where masks are no registers of their own, from where there are zeros if no lane is in `any`. Most vectors have all lanes or none, and only
 // those at a border are read through the mask: element by element, or by an instruction whose reads memory does not send ahead for.
-llvm::Value* Emitter::load_at_border(llvm::Type* type, llvm::Value* at, llvm::Align align, llvm::Value* mask,
-                                     llvm::Value* any) {
+llvm::Value* Emitter::load_at_border(llvm::Value* at, llvm::Value* mask, llvm::Value* any, const Load& load) {
   llvm::Value* all = b_.CreateAndReduce(mask);
-  llvm::Value* whole = b_.CreateAlignedLoad(type, b_.CreateSelect(all, at, zeros()), align);
+  llvm::Value* whole = load(b_.CreateSelect(all, at, zeros()), nullptr);
   auto* before = b_.GetInsertBlock();
   llvm::Value* some = nullptr;
-  emit_if(b_.CreateAnd(any, b_.CreateNot(all)),
-          [&] { some = b_.CreateMaskedLoad(type, at, align, mask, llvm::Constant::getNullValue(type)); });
-  auto* x = b_.CreatePHI(type, 2);
+  emit_if(b_.CreateAnd(any, b_.CreateNot(all)), [&] { some = load(at, mask); });
+  auto* x = b_.CreatePHI(whole->getType(), 2);
   x->addIncoming(whole, before);
   x->addIncoming(some, llvm::cast<llvm::Instruction>(some)->getParent());
   return x;
@@ -258,15 +258,17 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   if (neighbours || few || shared) {
     llvm::Value* at = address(p, shared ? shared->base : index.base);
     if (condition) at = b_.CreateSelect(condition, at, zeros());
+    Load read = [&](llvm::Value* from, llvm::Value* through) -> llvm::Value* {
+      if (few) return load_strided(type, from, index.stride.constant(), align, through);
+      if (through) return b_.CreateMaskedLoad(type, from, align, through, zero);
+      return b_.CreateAlignedLoad(type, from, align);
+    };
+    int64_t steps = few ? index.stride.constant() : 1;
+    bool has_border = by_lane && !target_.masks && lanes * steps * size_of(p.dtype) <= kZeroBytes;
     if (shared)
       x = load_shared(b_, *shared, lanes, scalar, at, align, mask);
-    else if (few)
-      x = load_strided(type, at, index.stride.constant(), align, mask);
-    else if (by_lane && !target_.masks)
-      x = load_at_border(type, at, align, mask, condition);
     else
-      x = mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, mask, zero))
-               : b_.CreateAlignedLoad(type, at, align);
+      x = has_border ? load_at_border(at, mask, condition, read) : read(at, mask);
   } else if (index.linear && index.stride.is(-1) && !mask) {
     std::vector<int> reverse;
     for (int i = lanes; i-- > 0;) reverse.push_back(i);
