@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "check.h"
 #include "ops/running.h"
 
@@ -226,7 +228,8 @@ TEST(Memory, Borders) {
     for (int64_t n : {3, 16, 45})
       check_both({{t, {3, n}, 0, 2}, {t, {3, 20}, 0, 2}, {t, {}, 0, 2}}, [](const Values& v) {
         Value joined = prim::concat({v[0], v[1], v[0]}, 1);
-        return Values{joined, prim::pad(joined, v[2], {0, 5}, {1, 11}, {0, 0})};
+        Value padded = prim::pad(joined, v[2], {0, 5}, {1, 11}, {0, 0});
+        return Values{joined, padded, prim::reduce(prim::window(padded, 1, 3, 2, 1), {2}, "max")};
       });
   for (int64_t n : {1, 16384, 16385, 50001})
     check_both({{DType::Int32, {n}}},
@@ -249,6 +252,30 @@ TEST(Memory, SharedElements) {
           }
           return out;
         });
+}
+
+// Results whose last dimension has two or four elements, which are made and written side by side.
+TEST(Memory, Interleaved) {
+  for (DType t : {DType::Bool, DType::Int16, DType::BFloat16, DType::Float32, DType::Float64})
+    for (int64_t parts : {2, 4})
+      for (int64_t n : {1, 7, 64, 75}) {
+        auto build = [=](const Values& v) {
+          Values list;
+          for (int64_t i = 0; i < parts; ++i) {
+            Value read = prim::slice(v[1], {0, 0, parts - 1 - i}, {3, n, 1}, {1, 1, 1});
+            list.push_back(i % 2 ? read : prim::reshape(v[0], {3, n, 1}));
+          }
+          return Values{prim::concat(list, 2), ops::maximum(v[1], prim::transpose(v[2], {1, 2, 0}))};
+        };
+        Report r = check({{t, {3, n}, 0, 2}, {t, {3, n, parts}, 0, 2}, {t, {parts, 3, n}, 0, 2}}, build);
+        bool whole_row = std::max<int64_t>(size_of(t), 4) * parts >= 16;  // fills the shortest vectors
+        EXPECT_TRUE(n < 64 || whole_row || str(r.kernels).find("spelled out") != std::string::npos) << str(r.kernels);
+      }
+  check_both({{DType::Float32, {40, 30}}, {DType::Float32, {40, 30}}}, [](const Values& v) {
+    Value x = prim::reshape(v[0], {ops::size_of(v[0], 0), ops::size_of(v[0], 1), 1}),
+          y = prim::reshape(v[1], {ops::size_of(v[0], 0), ops::size_of(v[0], 1), 1});
+    return Values{prim::concat({x * y, x - y}, 2)};
+  });
 }
 
 // A sum of fewer elements than a vector has, beside more of what is kept.

@@ -64,7 +64,7 @@ class Loops {
         Expr count = pieces_of(a.extent, a.piece).count;
         piece[i] = count.is(1) ? Expr(0) : b.loop("parallel", count);
       } else if (a.kind == Axis::Parallel) {
-        at_[i] = b.loop("parallel", a.extent);
+        at_[i] = b.loop(a.spelled_out ? "unroll" : "parallel", a.extent);
       }
     }
     auto inner = [&](size_t i, const char* kind, int width, int unroll) {

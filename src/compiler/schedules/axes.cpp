@@ -1,6 +1,7 @@
 #include "compiler/schedules/axes.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 #include "compiler/fusion/places.h"
@@ -98,6 +99,14 @@ MergedAxes merged_axes(const Group& group, int lanes) {
           i != out.vector && s && s->is_constant() && s->constant() >= 1 && s->constant() <= kNear)
         out.neighbours = i;
   }
+  // As many stores that differ by one place are vectors of neighbours.
+  constexpr int64_t kMostInterleaved = 4;
+  const Axis& pieces = out.axes.back();
+  if (pieces.extent.is_constant() && pieces.extent.constant() <= kMostInterleaved && !d.folds() &&
+      std::has_single_bit(static_cast<uint64_t>(pieces.extent.constant())) && out.vector + 1 < out.axes.size())
+    for (Expr e : places.exprs)
+      if (step(e, pieces) == std::optional(Expr(1)) && step(e, out.axes[out.vector]) == std::optional(pieces.extent))
+        out.interleaved = out.axes.size() - 1;
   for (const Places::Access& a : places.accesses) out.repeated.insert(a.input);
   for (const Places::Access& a : places.accesses)
     if (auto last = step(a.place, out.axes[out.vector]); !last || !last->is(0)) out.repeated.erase(a.input);

@@ -17,6 +17,8 @@ struct MergedAxes {
   int gathered = 0;  // of these, so far apart that elements are fetched one by one
   /// The axis along which some of them are.
   std::optional<size_t> neighbours;
+  /// The last axis, where its few elements lie side by side in a result, and the vector axis takes from each such piece to the next.
+  std::optional<size_t> interleaved;
   /// Inputs of the group of which all that is read is the same along it.
   std::unordered_set<size_t> repeated;
 };

@@ -18,7 +18,7 @@ struct Axis {
   /// Split into parallel pieces of this many iterations; 0 for none.
   int64_t piece = 0;
   bool summed = false;
-  /// So many of a piece's iterations are spelled out, as many as a vector has lanes.
+  /// So many of a piece's iterations are spelled out, as many as a vector has lanes; without pieces all of them.
   bool spelled_out = false;
 };
 

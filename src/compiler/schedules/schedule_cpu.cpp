@@ -56,6 +56,10 @@ class Scheduler {
         strided_ = merged.strided;
         gathered_ = merged.gathered;
         neighbours_ = merged.neighbours;
+        if (merged.interleaved) {
+          s_.axes[*merged.interleaved].spelled_out = true;
+          if (neighbours_ == merged.interleaved) neighbours_.reset();
+        }
         loops();
       }
     }

@@ -1,3 +1,4 @@
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include <bit>
@@ -9,6 +10,9 @@
 namespace brasa::compiler {
 
 namespace {
+
+// 64 lanes of the widest elements.
+constexpr int64_t kZeroBytes = 512;
 
 // An index base + (phase + lane) / share: so many lanes one after the other read one element, and elements are neighbours.
 struct SharedElements {
@@ -126,10 +130,9 @@ llvm::Value* Emitter::addresses(const BufferRef& p, const LaneIndex& index) {
 // What is read where a mask says that nothing is, so that there is no branch. Its address must differ from every buffer's, or
 // reading through it could be turned into a masked read.
 llvm::Value* Emitter::zeros() {
-  constexpr unsigned kLargest = 64;  // lanes of a vector
   auto* zeros = module_.getNamedGlobal("zero");
   if (!zeros) {
-    auto* type = llvm::ArrayType::get(b_.getInt64Ty(), kLargest);
+    auto* type = llvm::ArrayType::get(b_.getInt64Ty(), kZeroBytes / 8);
     zeros = new llvm::GlobalVariable(module_, type, true, llvm::GlobalValue::PrivateLinkage,
                                      llvm::Constant::getNullValue(type), "zero", nullptr,
                                      llvm::GlobalValue::NotThreadLocal, target_.gpu ? 1 : 0);
@@ -266,7 +269,8 @@ llvm::Value* Emitter::emit_load(const Node* n) {
       return b_.CreateAlignedLoad(type, from, align);
     };
     // The lanes of a mask are no lanes of what is read where these share elements.
-    bool border = by_lane && (!target_.masks || shared);
+    int64_t steps = few ? index.stride.constant() : 1;
+    bool border = by_lane && (!target_.masks || shared) && lanes * steps * size_of(p.dtype) <= kZeroBytes;
     x = border ? load_at_border(read, at, mask, condition) : read(at, mask);
   } else if (index.linear && index.stride.is(-1) && !mask) {
     std::vector<int> reverse;
@@ -294,6 +298,53 @@ void Emitter::emit_store(const Node* n) {
   } else {
     body();
   }
+}
+
+// Stores that differ by one place in an unroll loop, and by as many as that has iterations from lane to lane, write neighbours. False for
+// others.
+bool Emitter::store_interleaved(const Node* n) {
+  Ranges unrolled = analysis_.inside(n) & analysis_.kind(ForKind::Unroll);
+  if (target_.gpu || target_.baseline || !std::has_single_bit(unrolled) || vector_.lanes == 1) return false;
+  int loop = std::countr_zero(unrolled);
+  auto count = static_cast<int>(analysis_.loops()[loop].extent().constant());
+  BufferRef p = place_of(n->arg<Value>(0));
+  bool plain = n->args[3].is_none() && n->arg<std::string>(5).empty(),
+       masks = target_.masks || (target_.wide_masks && size_of(p.dtype) >= 4);
+  if (!plain || (vector_.mask && !masks) || count < 2 || !std::has_single_bit(static_cast<unsigned>(count)))
+    return false;
+  auto index_at = [&](int i) {
+    unrolled_[loop] = i;
+    return lane_index(at_copy(n->arg<Expr>(1)));
+  };
+  vector_.copy = 0;
+  LaneIndex first = index_at(0);
+  bool even = first.linear && first.stride.is(count);
+  for (int i = 1; i < count; ++i) {
+    LaneIndex next = index_at(i);
+    even = even && next.linear && next.stride.is(count) && (next.base - first.base).is(i);
+  }
+  unrolled_[loop] = 0;
+  if (!even) return false;
+  int lanes = vector_.lanes;
+  std::vector<int> places;
+  for (int i = 0; i < lanes * count; ++i) places.push_back(i % count * lanes + i / count);
+  auto interleaved = [&](const Values& parts) {
+    return b_.CreateShuffleVector(llvm::concatenateVectors(b_, parts), places);
+  };
+  for (vector_.copy = 0; vector_.copy < vector_.copies; ++vector_.copy) {
+    Values parts;
+    for (unrolled_[loop] = 0; unrolled_[loop] < count; ++unrolled_[loop])
+      parts.push_back(splat(to_memory(eval(n->arg<Value>(2)), p.dtype), lanes));
+    llvm::Value *whole = interleaved(parts), *at = address(p, index_at(0).base);
+    llvm::Align align(size_of(p.dtype));
+    if (vector_.mask)
+      b_.CreateMaskedStore(whole, at, align, interleaved(Values(static_cast<size_t>(count), vector_.mask)));
+    else
+      b_.CreateAlignedStore(whole, at, align);
+  }
+  vector_.copy = 0;
+  unrolled_[loop] = 0;
+  return true;
 }
 
 void Emitter::emit_prefetch(const Node* n) {

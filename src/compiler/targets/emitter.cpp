@@ -198,6 +198,10 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
       return written_last(n) || now.empty() ||
              (repeats(n) == repeats(now[0]) && in_vector(analysis_.inside(n)) == vector);
     };
+    if (is(first, LoopOp::Store) && vector && store_interleaved(first)) {
+      begin = stop;
+      continue;
+    }
     add(first);
     if (groups(first))
       for (; stop < end && groups(block[stop].node) && goes_with(block[stop].node); ++stop) add(block[stop].node);

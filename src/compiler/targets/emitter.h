@@ -161,6 +161,7 @@ class Emitter {
   llvm::Value* load_strided(llvm::Type* type, llvm::Value* at, int64_t stride, llvm::Align align, llvm::Value* mask);
   llvm::Value* emit_load(const ir::Node* n);
   void emit_store(const ir::Node* n);
+  bool store_interleaved(const ir::Node* n);
   void emit_stores(std::span<const ir::Node* const> stores);
   llvm::Align alignment(ir::Value buffer, ir::Expr index);
   void emit_prefetch(const ir::Node* n);
