@@ -275,6 +275,14 @@ Event Generaliser::generalised(const Event& event, const Event* known, const Inp
   return out;
 }
 
+ir::Facts& Generaliser::facts_here() {
+  if (asked_for_ == now_.symbols) return asked_;
+  asked_ = ir::Facts(now_.symbols);
+  for (const ir::Fact& f : facts_) asked_.equal(f.left, f.right);
+  asked_for_ = now_.symbols;
+  return asked_;
+}
+
 std::vector<ir::Type> Generaliser::types_of(const Event& event, ir::Facts& facts) const {
   if (!event.row) return {{event.guard.dtype, event.guard.sizes, event.guard.weak}};
   ir::Graph side;
@@ -313,14 +321,14 @@ void Generaliser::add(const Event& event, const InputHint& hint) {
   old_.numbers.resize(now_.numbers.size());
   size_t symbols = now_.symbols.size(), arguments = now_.numbers.size();
   Event made = generalised(event, known, hint);
-  ir::Facts facts(now_.symbols);
-  for (const ir::Fact& f : facts_) facts.equal(f.left, f.right);
+  ir::Facts& facts = facts_here();
   size_t before = facts.facts().size();
   std::vector<ir::Type> types;
   try {
     types = types_of(made, facts);
   } catch (...) {
     // The user's error: the call is as if it had not been made.
+    asked_for_.reset();
     now_.symbols.resize(symbols);
     old_.symbols.resize(symbols);
     now_.numbers.resize(arguments);

@@ -55,6 +55,10 @@ class Generaliser {
   Binding old_;                                      // what the symbols and arguments are in the model's call
   std::vector<std::optional<ir::Expr>> from_model_;  // by the model's symbols
   std::vector<ir::Fact> facts_;
+  /// The same, for the symbols as they are.
+  ir::Facts& facts_here();
+  ir::Facts asked_;
+  std::optional<std::vector<int64_t>> asked_for_;  // absent: not made
 };
 
 }  // namespace brasa::capture

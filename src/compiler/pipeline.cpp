@@ -11,6 +11,7 @@
 #include "compiler/loops/layout.h"
 #include "compiler/lowering/emulate.h"
 #include "compiler/passes/attention_caches.h"
+#include "compiler/passes/large_sizes.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/report.h"
 #include "compiler/run/graph_cache.h"
@@ -58,6 +59,7 @@ constexpr GraphPass kForms[] = {
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},
     {"copy_inputs", false, copy_inputs},
+    {"large_sizes", true, define_large_sizes},
     {"library_groups", true, group_library_calls},
 };
 
@@ -193,7 +195,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   LoweredGraph out;
   Primitives p;
   std::vector<bool> lasting = lasting_inputs(graph, options, machine);
-  PassContext context{facts, machine, options.size_classes, lasting};
+  PassContext context{facts, machine, options.size_classes, lasting, options.portable};
   bool together = machine.gpu && !options.portable && !PassRunner::switched_off("share_launches");
 
   // Operators to primitives, simpler ones, and the forms that have a lowering.
@@ -213,7 +215,10 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   passes.run(
       "plan", "plan",
       [&] {
-        out.plan = plan(*p.graph, std::move(fused), together, std::move(lasting));
+        std::optional<LargeSizes> large;
+        if (p.defined) large.emplace(*p.defined);
+        out.plan = plan(*p.graph, std::move(fused), together, std::move(lasting),
+                        [&](const Expr& e) { return large ? (*large)(e) : e; });
         mark_values(out.plan, graph, device_for(options));
         if (machine.gpu) mark_overwritten(out.plan);
         if (!machine.gpu && !options.portable && !PassRunner::switched_off("windows")) read_windows(out.plan);
@@ -267,12 +272,26 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
       },
       [&] { return joined(out.texts, ""); });
   out.graph = std::move(p.graph);
+  if (p.defined) out.defined = std::move(*p.defined);
   return out;
 }
 
 // Of each distinct kernel, in all of its calls in a run of the graph.
 std::vector<KernelCost> costs_of(const LoweredGraph& lowered, const ir::Facts& facts) {
-  auto size = [&](Expr symbol) { return facts.has_hint(symbol) ? std::optional(facts.hint(symbol)) : std::nullopt; };
+  std::vector<std::optional<int64_t>> defined;
+  auto size = [&](Expr symbol) -> std::optional<int64_t> {
+    if (size_t k = symbol->id - lowered.defined.first; symbol->id >= lowered.defined.first && k < defined.size())
+      return defined[k];
+    return facts.has_hint(symbol) ? std::optional(facts.hint(symbol)) : std::nullopt;
+  };
+  for (const Expr& e : lowered.defined.are) {
+    bool known =
+        std::all_of(e->symbols->begin(), e->symbols->end(), [&](const Expr& s) { return size(s).has_value(); });
+    defined.push_back(known
+                          ? std::optional(ir::evaluate(
+                                e, [&](const ir::ExprNode& s) { return *size(Expr::size(s.id, s.value, s.multiple)); }))
+                          : std::nullopt);
+  }
   std::vector<KernelCost> out(lowered.texts.size());
   std::unordered_map<const Graph*, KernelCost> known;
   size_t launched_with = 1;

@@ -79,9 +79,13 @@ Args with_sizes(Args args, const std::function<Expr(Expr)>& f) {
 }
 
 std::unique_ptr<Graph> with_sizes(const Graph& graph, const std::function<Expr(Expr)>& f) {
+  ValueMap map;
+  return with_sizes(graph, f, map);
+}
+
+std::unique_ptr<Graph> with_sizes(const Graph& graph, const std::function<Expr(Expr)>& f, ValueMap& map) {
   auto out = std::make_unique<Graph>(graph.level());
   out->name = graph.name;
-  ValueMap map;
   for (const Node* n : graph.nodes()) {
     std::vector<Type> types = n->types;
     for (Type& t : types) t.shape = sized(t.shape, f);

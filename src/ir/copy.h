@@ -21,6 +21,8 @@ void copy_live_nodes(Graph& to, const Graph& from, ValueMap& map);
 std::unique_ptr<Graph> copy(const Graph& graph);
 /// The arguments, or a copy of the graph, in which f of each size expression stands in its place.
 Args with_sizes(Args args, const std::function<Expr(Expr)>& f);
+/// `map` then leads to the copy's values.
+std::unique_ptr<Graph> with_sizes(const Graph& graph, const std::function<Expr(Expr)>& f, ValueMap& map);
 std::unique_ptr<Graph> with_sizes(const Graph& graph, const std::function<Expr(Expr)>& f);
 /// Calls f with every size expression of a node: its types' and its arguments'.
 void each_size(const Node& n, const std::function<void(Expr)>& f);

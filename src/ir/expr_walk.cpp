@@ -1,11 +1,14 @@
+#include "ir/expr_walk.h"
+
 #include <algorithm>
 #include <unordered_map>
 
 #include "ir/expr_table.h"
 #include "support/checked.h"
+#include "support/error.h"
 #include "support/fresh_stack.h"
 
-// What goes through an expression from its root: values, substitution, symbols, text.
+// Values, substitution, symbols, text.
 namespace brasa::ir {
 
 namespace {
@@ -14,17 +17,17 @@ namespace {
 constexpr uint32_t kSmallTree = 64;
 
 template <typename T, typename Compute>
-T once(std::unordered_map<const ExprNode*, T>& known, const Expr& e, Compute compute) {
+T once(std::unordered_map<Expr, T>& known, const Expr& e, Compute compute) {
   if (e->weight <= kSmallTree) return compute(e);
-  if (auto it = known.find(e.node()); it != known.end()) return it->second;
+  if (auto it = known.find(e); it != known.end()) return it->second;
   T result = with_room([&] { return compute(e); });
-  known.emplace(e.node(), result);
+  known.emplace(e, result);
   return result;
 }
 
 struct Evaluation {
   const std::function<int64_t(const ExprNode&)>& symbol;
-  std::unordered_map<const ExprNode*, int64_t> known;
+  std::unordered_map<Expr, int64_t>& known;
 
   int64_t of(const Expr& e) {
     return once(known, e, [this](const Expr& part) { return compute(part); });
@@ -60,7 +63,7 @@ struct Evaluation {
 struct Substitution {
   const std::function<std::optional<Expr>(Expr)>& f;
   std::unordered_map<const ExprNode*, std::optional<Expr>> symbols;
-  std::unordered_map<const ExprNode*, Expr> known;
+  std::unordered_map<Expr, Expr> known;
 
   const std::optional<Expr>& replacement(const Expr& s) {
     auto it = symbols.find(s.node());
@@ -74,25 +77,50 @@ struct Substitution {
   }
   Expr compute(const Expr& e) {
     if (is_symbol(e)) return *replacement(e);
-    if (e->kind == ExprKind::Mul || e->kind == ExprKind::Add) {
-      Expr r(e->value);
-      for (const Expr& a : e->args) r = e->kind == ExprKind::Mul ? r * of(a) : r + of(a);
-      return r;
-    }
-    Expr a = of(e->args[0]), b = of(e->args[1]);
-    switch (e->kind) {
-      case ExprKind::FloorDiv: return floordiv(a, b);
-      case ExprKind::Mod: return mod(a, b);
-      case ExprKind::Min: return min(a, b);
-      default: return max(a, b);
-    }
+    return with_parts(e, [this](const Expr& part) { return of(part); });
   }
 };
 
 }  // namespace
 
+Expr with_parts(const Expr& e, const std::function<Expr(const Expr&)>& f) {
+  if (e.is_constant() || is_symbol(e)) return e;
+  if (e->kind == ExprKind::Mul || e->kind == ExprKind::Add) {
+    Expr r(e->value);
+    for (const Expr& a : e->args) r = e->kind == ExprKind::Mul ? r * f(a) : r + f(a);
+    return r;
+  }
+  Expr a = f(e->args[0]), b = f(e->args[1]);
+  switch (e->kind) {
+    case ExprKind::FloorDiv: return floordiv(a, b);
+    case ExprKind::Mod: return mod(a, b);
+    case ExprKind::Min: return min(a, b);
+    default: return max(a, b);
+  }
+}
+
 int64_t evaluate(const Expr& e, const std::function<int64_t(const ExprNode&)>& symbol) {
-  return Evaluation{symbol, {}}.of(e);
+  std::unordered_map<Expr, int64_t> known;
+  return Evaluation{symbol, known}.of(e);
+}
+
+int64_t value_of(const Expr& e, std::span<const int64_t> symbols) {
+  if (e.is_constant()) return e->value;
+  for (const Expr& s : *e->symbols)
+    if (s->kind != ExprKind::Size || s->id >= symbols.size()) fail_internal(str("no value for ", s));
+  const std::function<int64_t(const ExprNode&)> symbol = [&](const ExprNode& s) { return symbols[s.id]; };
+  if (e->weight <= kSmallTree) return evaluate(e, symbol);
+  struct Known {
+    std::vector<int64_t> symbols;
+    std::unordered_map<Expr, int64_t> values;
+  };
+  thread_local Known known;
+  constexpr size_t kMost = size_t{1} << 16;
+  size_t both = std::min(symbols.size(), known.symbols.size());
+  if (!std::equal(symbols.begin(), symbols.begin() + both, known.symbols.begin()) || known.values.size() > kMost)
+    known = {};
+  if (known.symbols.size() < symbols.size()) known.symbols.assign(symbols.begin(), symbols.end());
+  return Evaluation{symbol, known.values}.of(e);
 }
 
 Expr substitute(const Expr& e, const std::function<std::optional<Expr>(Expr)>& f) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "support/error.h"
+#include "ir/expr_walk.h"
 
 namespace brasa::ir {
 
@@ -58,12 +58,7 @@ bool Facts::has_hint(Expr e) const {
                      [&](Expr s) { return s->kind == ExprKind::Size && s->id < hints_.size(); });
 }
 
-int64_t Facts::hint(Expr e) const {
-  return evaluate(e, [&](const ExprNode& s) {
-    if (s.kind != ExprKind::Size || s.id >= hints_.size()) fail_internal(str("no example value for s", s.id));
-    return hints_[s.id];
-  });
-}
+int64_t Facts::hint(Expr e) const { return value_of(e, hints_); }
 
 bool Facts::equal(Expr a, Expr b) {
   a = known(a);

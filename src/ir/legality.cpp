@@ -11,7 +11,7 @@ namespace {
 
 class Checker {
  public:
-  explicit Checker(const Graph& g) : g_(g) {}
+  Checker(const Graph& g, uint32_t first_defined) : g_(g), first_defined_(first_defined) {}
 
   void run() {
     for (size_t i = 0; i < g_.inputs().size(); ++i) input(i);
@@ -70,7 +70,8 @@ class Checker {
     std::vector<Expr> found;
     collect_symbols(e, found);
     for (Expr s : found)
-      if (!bound_.count(s)) bad(&n, str("no input shows ", s));
+      if (!bound_.count(s) && !(s->kind == ExprKind::Size && s->id >= first_defined_))
+        bad(&n, str("no input shows ", s));
   }
 
   void output(const Output& o) const {
@@ -89,11 +90,12 @@ class Checker {
   }
 
   const Graph& g_;
+  const uint32_t first_defined_;
   std::unordered_set<Expr> bound_;
 };
 
 }  // namespace
 
-void check_legal(const Graph& graph) { Checker(graph).run(); }
+void check_legal(const Graph& graph, uint32_t first_defined) { Checker(graph, first_defined).run(); }
 
 }  // namespace brasa::ir

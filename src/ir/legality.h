@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "ir/graph.h"
 
 namespace brasa::ir {
@@ -13,6 +15,8 @@ namespace brasa::ir {
 /// | order | operands before their users, inputs at their positions | the same | the same |
 /// | outputs | of this graph, or into an input of equal dtype; a check is one bool | the same | no checks |
 /// | symbols | of sizes: those that the inputs' sizes and strides show | the same | ranges and values have a node that makes them |
-void check_legal(const Graph& graph);
+///
+/// Symbols from number `first_defined` on are defined beside the graph; no input shows them.
+void check_legal(const Graph& graph, uint32_t first_defined = UINT32_MAX);
 
 }  // namespace brasa::ir

@@ -144,7 +144,7 @@ class Parser {
     expect(">=");
     int64_t min = integer(), multiple = 1;
     if (accept("/")) multiple = integer();
-    require(min >= 0 && multiple >= 1, "bad bounds of a symbol");
+    require(multiple >= 1, "bad bounds of a symbol");
     sizes_.insert_or_assign(id, Expr::size(id, min, multiple));
   }
   void definition() {

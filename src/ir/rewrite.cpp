@@ -7,6 +7,7 @@
 
 #include "ir/copy.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::ir {
 
@@ -173,14 +174,15 @@ class Rewriter {
 
  private:
   // The value of a node whose operands are in normal form already, in normal form.
-  Value make(const Op* op, Args args, const Type& type, int depth) {
-    BRASA_ASSERT(depth < 64, "rules turn in a circle at ", op->name());
+  Value make(const Op* op, Args args, const Type& type, int64_t depth) {
+    // A rule may go from a node to its operand, and so through all that the node is made of.
+    BRASA_ASSERT(depth < 64 + static_cast<int64_t>(from_.nodes().size()), "rules turn in a circle at ", op->name());
     if (auto it = rules_.by_root_.find(op); it != rules_.by_root_.end())
       for (const RuleSet::Compiled& rule : it->second) {
         Match m;
         m.result_ = &type;
         if (!rules_.match_args(rule.left, args, m) || (rule.rule->where && !rule.rule->where(m))) continue;
-        Value v = build(rule.right, m, type, depth + 1).get<Value>();
+        Value v = with_room([&] { return build(rule.right, m, type, depth + 1).get<Value>(); });
         // Of equal elements, but a number of the program or a size spelled another way.
         if (!(type_of(v) == type)) continue;
         ++applied_;
@@ -189,7 +191,7 @@ class Rewriter {
     return out_->add(op, std::move(args), {type})->out();
   }
 
-  Arg build(const RuleSet::Pattern& p, const Match& m, const Type& result, int depth) {
+  Arg build(const RuleSet::Pattern& p, const Match& m, const Type& result, int64_t depth) {
     switch (p.kind) {
       case RuleSet::Pattern::Name: return m[p.name];
       case RuleSet::Pattern::Number: return constant(p.number, result, depth);
@@ -205,7 +207,7 @@ class Rewriter {
     fail_internal("a rule makes nothing");
   }
 
-  Arg constant(double v, const Type& like, int depth) {
+  Arg constant(double v, const Type& like, int64_t depth) {
     Arg literal(v);
     if (like.dtype == DType::Bool)
       literal = Arg(v != 0);

@@ -313,6 +313,14 @@ Value logspace(const Number& start, const Number& end, Expr steps, const Number&
   return convert(prim::binary("pow", constant_like(e, base), e), dtype);
 }
 
+// Of a range between these ends.
+DType dtype_of_range(const char* op, const Number& a, const Number& b, OptDType dtype) {
+  if (!is_complex(a.dtype()) && !is_complex(b.dtype())) return dtype.value_or(kDefault);
+  BRASA_CHECK(!dtype || is_complex(*dtype), "torch.", op,
+              "(): inferred dtype of complex ends can't be safely cast to passed dtype ", name(*dtype));
+  return dtype.value_or(DType::Complex64);
+}
+
 Number number_of(Value v) {
   BRASA_CHECK(rank_of(v) == 0, "expected a 0-dimensional tensor as an end of the range, got ", type_of(v));
   return Number(v);
@@ -322,41 +330,47 @@ void add_spaces(Table& t) {
   t.op("aten::linspace(Scalar start, Scalar end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
       .composed([](Number a, Number b, Expr n, OptDType dtype, Text, Text, Flag) {
-        return linspace(a, b, n, dtype.value_or(kDefault));
+        Number from = a, to = b;
+        return linspace(from, to, n, dtype_of_range("linspace", from, to, dtype));
       })
       .samples({{0, 1, 5}, {-1.5, 2, 4, DType::Float64}, {0, 10, 1}});
   t.op("aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
       .composed([](Value a, Number b, Expr n, OptDType dtype, Text, Text, Flag) {
-        return linspace(number_of(a), b, n, dtype.value_or(kDefault));
+        Number from = number_of(a), to = b;
+        return linspace(from, to, n, dtype_of_range("linspace", from, to, dtype));
       })
       .no_gradient()
       .samples({{floats(), 3, 5}});
   t.op("aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
       .composed([](Number a, Value b, Expr n, OptDType dtype, Text, Text, Flag) {
-        return linspace(a, number_of(b), n, dtype.value_or(kDefault));
+        Number from = a, to = number_of(b);
+        return linspace(from, to, n, dtype_of_range("linspace", from, to, dtype));
       })
       .no_gradient()
       .samples({{-3, floats(), 5}});
   t.op("aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("`steps` evenly spaced values from start to end.")
       .composed([](Value a, Value b, Expr n, OptDType dtype, Text, Text, Flag) {
-        return linspace(number_of(a), number_of(b), n, dtype.value_or(kDefault));
+        Number from = number_of(a), to = number_of(b);
+        return linspace(from, to, n, dtype_of_range("linspace", from, to, dtype));
       })
       .no_gradient()
       .samples({{floats(), floats(), 5}});
   t.op("aten::logspace(Scalar start, Scalar end, int steps, float base=10.0, *, " BRASA_OPTIONS ") -> Tensor")
       .doc("base to the power of linspace.")
       .composed([](Number a, Number b, Expr n, Number base, OptDType dtype, Text, Text, Flag) {
-        return logspace(a, b, n, base, dtype.value_or(kDefault));
+        Number from = a, to = b;
+        return logspace(from, to, n, base, dtype_of_range("logspace", from, to, dtype));
       })
       .samples({{0, 1, 5}, {0, 3, 4, 2.0}});
   t.op("aten::logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, " BRASA_OPTIONS
        ") -> Tensor")
       .doc("base to the power of linspace.")
       .composed([](Value a, Number b, Expr n, Number base, OptDType dtype, Text, Text, Flag) {
-        return logspace(number_of(a), b, n, base, dtype.value_or(kDefault));
+        Number from = number_of(a), to = b;
+        return logspace(from, to, n, base, dtype_of_range("logspace", from, to, dtype));
       })
       .no_gradient()
       .samples({{floats(), 1, 5}});
@@ -364,7 +378,8 @@ void add_spaces(Table& t) {
        ") -> Tensor")
       .doc("base to the power of linspace.")
       .composed([](Number a, Value b, Expr n, Number base, OptDType dtype, Text, Text, Flag) {
-        return logspace(a, number_of(b), n, base, dtype.value_or(kDefault));
+        Number from = a, to = number_of(b);
+        return logspace(from, to, n, base, dtype_of_range("logspace", from, to, dtype));
       })
       .no_gradient()
       .samples({{0, floats(), 5}});
@@ -372,7 +387,8 @@ void add_spaces(Table& t) {
        ") -> Tensor")
       .doc("base to the power of linspace.")
       .composed([](Value a, Value b, Expr n, Number base, OptDType dtype, Text, Text, Flag) {
-        return logspace(number_of(a), number_of(b), n, base, dtype.value_or(kDefault));
+        Number from = number_of(a), to = number_of(b);
+        return logspace(from, to, n, base, dtype_of_range("logspace", from, to, dtype));
       })
       .no_gradient()
       .samples({{floats(), floats(), 5}});

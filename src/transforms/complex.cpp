@@ -58,6 +58,11 @@ Z exp_z(Z z) {
   Value plain = eq(z.im, 0);  // no NaN from infinity times sin 0
   return {where(plain, e, e * ops::cos(z.im)), where(plain, z.im, e * ops::sin(z.im))};
 }
+// e^z - 1 = (e^a - 1) cos b - 2 sin²(b / 2) + i e^a sin b: no ones that cancel.
+Z expm1_z(Z z) {
+  Value real = ops::expm1(z.re), half = ops::sin(0.5 * z.im);
+  return {where(eq(z.im, 0), real, real * ops::cos(z.im) - 2 * (half * half)), exp_z(z).im};
+}
 // ln|z| near |z| = 1 from |z|² - 1 = (a - 1)(a + 1) + b², a the larger part.
 Z log_z(Z z, Value modulus) {
   Value a = maximum(ops::abs(z.re), ops::abs(z.im)), b = minimum(ops::abs(z.re), ops::abs(z.im));
@@ -313,7 +318,7 @@ class Splitter {
     if (op == "div") return a / b;
     if (op == "exp") return exp_z(a);
     if (op == "exp2") return exp_z(a * kLn2);
-    if (op == "expm1") return exp_z(a) - like(a, 1);
+    if (op == "expm1") return expm1_z(a);
     if (op == "log") return log(a);
     if (op == "log2") return log(a) * (1 / kLn2);
     if (op == "log10") return log(a) * (1 / kLn10);

@@ -42,7 +42,7 @@ std::string result_of(const std::string& pass, const std::string& text, const st
     for (const GraphPass& each : passes)
       if (each.name == pass) {
         each.run(p, {facts, machine, !sizes.empty()});
-        ir::check_legal(*p.graph);
+        p.defined ? ir::check_legal(*p.graph, p.defined->first) : ir::check_legal(*p.graph);
         std::string out = str(p);
         for (const ir::Fact& f : facts.facts()) out += str(f, "\n");
         return out;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "ir/expr_table.h"
+#include "ir/expr_walk.h"
 
 namespace brasa::ir {
 namespace {
@@ -140,6 +141,21 @@ TEST(Expr, NestedThousandsDeep) {
   EXPECT_NE(a, b);
   EXPECT_EQ(min(a, b), min(b, a));
   EXPECT_EQ(evaluate(a, [](const ExprNode&) { return int64_t{1} << 20; }), 0);
+}
+
+// What is remembered of large parts is of these symbols alone.
+TEST(Expr, ValuesOfLargeOnes) {
+  std::vector<Expr> levels = {Expr::size(0)};
+  for (int i = 0; i < 300; ++i) levels.push_back(sliced(levels.back()) + mod(levels.back(), Expr::size(1)));
+  for (int64_t s0 : {1000, 999, 1000})
+    for (int64_t s1 : {3, 7})
+      for (size_t more : {0, 2}) {
+        std::vector<int64_t> symbols = {s0, s1};
+        symbols.resize(symbols.size() + more, 5);
+        for (const Expr& e : {levels[300], levels[2], levels[150]})
+          EXPECT_EQ(value_of(e, symbols), evaluate(e, [&](const ExprNode& s) { return symbols[s.id]; })) << s0 << s1;
+      }
+  EXPECT_THROW(value_of(levels[300], std::vector<int64_t>{1000}), InternalError);
 }
 
 TEST(Expr, WhatDoesNotFitIsAnError) {

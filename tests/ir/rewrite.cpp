@@ -54,6 +54,14 @@ TEST_F(Rewrite, RunsToAFixedPoint) {
   EXPECT_EQ(result->nodes().size(), 3u) << print(*result);  // both inputs and one neg
 }
 
+// A rule that goes from a node to its operand goes through all that the node is made of.
+TEST_F(Rewrite, GoesDownAsDeepAsAGraph) {
+  Value v = x;
+  for (int i = 0; i < 2000; ++i) v = node("sub", {v, y});
+  EXPECT_EQ(run({{"neg(sub(x, y)) -> sub(neg(x), y)"}}, node("neg", {v})), "t::sub");
+  EXPECT_EQ(applied, 2000u);
+}
+
 TEST_F(Rewrite, ConstantsKeepTheirSign) {
   EXPECT_EQ(run({{"add(x, -0) -> x"}}, node("add", {x, number(-0.0)})), "input");
   EXPECT_EQ(run({{"add(x, -0) -> x"}}, node("add", {x, number(0.0)})), "t::add");

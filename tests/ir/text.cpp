@@ -3,6 +3,8 @@
 #include <brasa/error.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "ir/schema.h"
 
 namespace brasa::ir {
@@ -86,6 +88,14 @@ TEST(Text, LoopsNumberTheirSizes) {
   EXPECT_EQ(text(2, 7), text(0, 1));
   EXPECT_NE(text(2, 7).find("symbols s0>=1, s1>=0/8"), std::string::npos) << text(2, 7);
   EXPECT_NE(text(7, 2), text(0, 1));
+}
+
+TEST(Text, SizesMayBeNegative) {
+  Graph g(Level::Loops);
+  Expr i = Expr::range(0, Expr::size(0, -5)), j = Expr::range(1, Expr::size(1, std::numeric_limits<int64_t>::min()));
+  Node* n = g.add(find("prim::full"), {1.0, Shape{i, j}, DType::Float32}, {{DType::Float32, {}, false}});
+  g.add_output(n->out());
+  EXPECT_EQ(print(*parse(print(g), find)), print(g));
 }
 
 TEST(Text, MalformedTextIsAnError) {

@@ -49,6 +49,22 @@ TEST(Edges, RunningSumsOfComplexExponentials) {
   expect_close(imag(y), tensor({10.f, 3.92418551f, -2.05500555f, -2.61280656f, 50.f}));
 }
 
+// Near 0 nothing of the number is lost beside a one.
+TEST(Edges, SmallComplexNumbersLessOne) {
+  Tensor small = tensor({1e-9}, kDouble), zero = zeros({1}, kDouble), y = expm1(complex(small, small));
+  EXPECT_TRUE(allclose(real(y), small, 1e-14, 0)) << y;
+  EXPECT_TRUE(allclose(imag(y), small * (1 + 1e-9), 1e-14, 0)) << y;
+  EXPECT_TRUE(equal(expm1(complex(full({1}, kInf, kDouble), zero)), complex(full({1}, kInf, kDouble), zero)));
+}
+
+TEST(Edges, RangesOfComplexEnds) {
+  Tensor start = complex(zeros({}), ones({}));
+  EXPECT_EQ(linspace(start, 1, 3).scalar_type(), kComplexFloat);
+  expect_close(imag(linspace(start, 1, 3)), tensor({1.f, 0.5f, 0.f}));
+  EXPECT_THROW(linspace(start, 1, 3, kFloat), Error);
+  EXPECT_THROW(logspace(1, start, 3, 10, kDouble), Error);
+}
+
 TEST(Edges, ZetasOfHighOrders) {
   for (float order : {179.f, 185.f, 400.f, 1e30f, std::numeric_limits<float>::infinity()}) {
     Tensor y = special_zeta(full({4}, order), tensor({0.25f, 1.f, 2.f, 1e10f}));

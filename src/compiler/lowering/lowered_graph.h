@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/lowering/lower.h"
+#include "compiler/passes/passes.h"
 #include "compiler/run/plan.h"
 
 namespace brasa::compiler {
@@ -20,6 +21,7 @@ struct GroupKernels {
 /// A graph as loops, kernel by kernel, before there is code.
 struct LoweredGraph {
   std::unique_ptr<ir::Graph> graph;  // of primitives; the plan names its values
+  DefinedSymbols defined;            // in the plan's sizes
   Plan plan;
   std::unordered_map<std::string, GroupKernels> made;
   std::vector<GroupKernels*> of_step;  // of the plan

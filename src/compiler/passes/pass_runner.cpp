@@ -38,7 +38,7 @@ void PassRunner::run(std::string_view name, Primitives& p, const std::function<v
   std::string before = log && p.graph ? str(p) : "";
   run(name, "", step);
 #ifndef NDEBUG
-  ir::check_legal(*p.graph);
+  p.defined ? ir::check_legal(*p.graph, p.defined->first) : ir::check_legal(*p.graph);
 #endif
   if (log) show(name, before, str(p));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 
@@ -11,6 +12,12 @@
 // The passes over graphs of primitives; the pipeline (pipeline.cpp) lists them in order.
 namespace brasa::compiler {
 
+/// Symbols behind those of a graph's inputs, from number `first` on: each is what an expression of those before it gives.
+struct DefinedSymbols {
+  uint32_t first = 0;
+  std::vector<ir::Expr> are;
+};
+
 /// What passes work on.
 struct Primitives {
   std::unique_ptr<ir::Graph> graph;
@@ -18,14 +25,17 @@ struct Primitives {
   std::unordered_set<ir::Value> in_memory;
   /// Calls of libraries for more than a node; passes that make nodes anew forget them.
   LibraryGroups groups;
+  std::optional<DefinedSymbols> defined;  // in the sizes of the graph and of what is made of it; absent: there are none
 };
-void append_to(std::string& out, const Primitives& p);  // the graph's text, the values in memory, and the calls
+void append_to(std::string& out,
+               const Primitives& p);  // the graph's text, the values in memory, the calls, and symbols
 
 struct PassContext {
   ir::Facts& facts;
   const Machine& machine;
   bool size_classes = false;       // see CompilerOptions
   std::vector<bool> lasting = {};  // so too
+  bool portable = false;           // so too
 };
 
 using Pass = void (*)(Primitives& p, const PassContext& context);
@@ -85,6 +95,8 @@ void expand_squared_differences(Primitives& p, const PassContext& context);
 void split_reductions(Primitives& p, const PassContext& context);
 /// A library's operands are contiguous memory, or lie as it can read them.
 void place_library_operands(Primitives& p, const PassContext& context);
+/// Sizes that are large expressions, as those that nest, get symbols that a run computes once, in place of each kernel.
+void define_large_sizes(Primitives& p, const PassContext& context);
 /// Several nodes that a library computes in one call.
 void group_library_calls(Primitives& p, const PassContext& context);
 /// An input that another input receives becomes a value of its own, so that the plan has something to keep where both are

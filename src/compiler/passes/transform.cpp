@@ -27,6 +27,9 @@ void append_to(std::string& out, const Primitives& p) {
       for (const ir::Node* inside : it->second.covered.inside) out += str(" %", inside->id);
       out += str(" %", n->id, "\n");
     }
+  if (p.defined)
+    for (size_t i = 0; i < p.defined->are.size(); ++i)
+      out += str("s", p.defined->first + i, " = ", p.defined->are[i], "\n");
 }
 
 void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const Node*)>& wanted, const Change& change) {

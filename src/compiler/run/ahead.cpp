@@ -77,7 +77,10 @@ class CompiledGraph::Ahead final : public RunAhead {
     bool counts = done_ > 0 && arena_->stream == runtime::current_stream(g.device_) &&
                   std::equal(inputs_.begin(), inputs_.begin() + static_cast<ptrdiff_t>(count_), inputs.begin(), same) &&
                   g.takes(inputs, outputs);
-    if (counts) return g.run_from(done_, *arena_, symbols, inputs, outputs);
+    if (counts) {
+      Symbols all;
+      return g.run_from(done_, *arena_, g.with_defined(symbols, all), inputs, outputs);
+    }
     give_up();
     g.run(symbols, inputs, outputs);
   }

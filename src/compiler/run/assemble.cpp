@@ -178,6 +178,8 @@ CompiledGraph::Parts assemble(const Graph& graph, const LoweredGraph& lowered, c
                               ir::Facts& facts) {
   CompiledGraph::Parts parts = Assembler(lowered, options, facts).run();
   for (const ir::Input& in : graph.inputs()) parts.by_value.push_back(in.by_value);
+  parts.first_defined = lowered.defined.first;
+  for (const Expr& e : lowered.defined.are) parts.defined.emplace_back(e);
   return parts;
 }
 

@@ -293,8 +293,22 @@ const Executable& CompiledGraph::unaligned() const {
   return *unaligned_;
 }
 
+const int64_t* CompiledGraph::with_defined(const int64_t* symbols, Symbols& all) const {
+  if (parts_.defined.empty()) return symbols;
+  all.resize(parts_.first_defined + parts_.defined.size());
+  std::copy_n(symbols, parts_.first_defined, all.begin());
+  for (size_t i = 0; i < parts_.defined.size(); ++i) all[parts_.first_defined + i] = parts_.defined[i](all.data());
+  return all.data();
+}
+
 void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
                         std::span<const Operand> outputs) const {
+  Symbols all;
+  run_with_defined(with_defined(symbols, all), inputs, outputs);
+}
+
+void CompiledGraph::run_with_defined(const int64_t* symbols, std::span<const Operand> inputs,
+                                     std::span<const Operand> outputs) const {
   if (single_) return run_single(symbols, inputs, outputs);
   if (!takes(inputs, outputs)) {
     return unaligned().run(symbols, inputs, outputs);

@@ -72,6 +72,8 @@ class CompiledGraph final : public Executable {
     bool keep = false;  // see KeptRun
     /// The same for operands that do not begin at multiples of 16 bytes, where kernels rely on that.
     std::function<std::shared_ptr<Executable>()> unaligned;
+    uint32_t first_defined = 0;  // see DefinedSymbols
+    std::vector<SizeProgram> defined;
     Report report;
   };
   CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts);
@@ -113,6 +115,9 @@ class CompiledGraph final : public Executable {
   int64_t begin_run() const;
   /// After a run: what has run long enough with baseline code is optimized soon.
   void optimize_due(int64_t begin) const;
+  /// Those of a call, and behind them those that are defined.
+  using Symbols = SmallVector<int64_t, 32>;
+  const int64_t* with_defined(const int64_t* symbols, Symbols& all) const;
   /// One kernel, without memory of its own: most eager calls.
   void run_single(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
   /// For operands that lie anywhere; made when it is needed.
@@ -146,6 +151,9 @@ class CompiledGraph final : public Executable {
                   std::span<const Operand> outputs) const;
   size_t inputs_needed(const Step& s) const;
   void plan_ahead();
+
+  void run_with_defined(const int64_t* symbols, std::span<const Operand> inputs,
+                        std::span<const Operand> outputs) const;
 
   static constexpr uintptr_t kAlignment = 16;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "ir/expr_walk.h"
 #include "support/failed_check.h"
 
 namespace brasa::compiler {
@@ -62,7 +63,9 @@ std::string Executable::substituted(const std::string& message, const int64_t* s
 int64_t Executable::evaluate(ir::Expr e, const int64_t* symbols) {
   if (e.is_constant()) return e->value;
   if (e->kind == ir::ExprKind::Size) return symbols[e->id];
-  return ir::evaluate(e, [&](const ir::ExprNode& s) { return symbols[s.id]; });
+  size_t count = 0;
+  for (const ir::Expr& s : *e->symbols) count = std::max<size_t>(count, s->id + 1);
+  return ir::value_of(e, {symbols, count});
 }
 
 }  // namespace brasa::compiler

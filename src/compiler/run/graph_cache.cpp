@@ -71,7 +71,7 @@ void fields(A& a, Is<Report> auto& r) {
 template <class A>
 void fields(A& a, Is<CompiledGraph::Parts> auto& p) {
   a(p.buffers, p.steps, p.batches, p.checks, p.arena_bytes, p.prepared, p.prepared_bytes, p.prepared_of.inputs,
-    p.prepared_of.symbols, p.by_value, p.report);
+    p.prepared_of.symbols, p.by_value, p.first_defined, p.defined, p.report);
 }
 template <class A>
 void fields(A& a, Is<SizeProgram::Instruction> auto& i) {
@@ -228,6 +228,14 @@ void check_references(const Assembled& made, const Graph& graph) {
     for (const SizeProgram::Instruction& c : program.code())
       if (c.op == SizeProgram::Symbol) check(static_cast<size_t>(c.b), symbols, "symbol");
   };
+  if (!p.defined.empty()) {
+    check(p.first_defined, symbols + 1, "symbol");
+    symbols = p.first_defined;
+    for (const SizeProgram& program : p.defined) {
+      check_program(program);
+      ++symbols;
+    }
+  }
   for (const Place& b : p.buffers) {
     if (b.kind == Place::Input) check(static_cast<size_t>(b.index), graph.inputs().size(), "input");
     if (b.kind == Place::Output) check(static_cast<size_t>(b.index), graph.outputs().size(), "output");

@@ -59,8 +59,12 @@ class Block {
 
 class Planner {
  public:
-  Planner(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting)
-      : graph_(graph), groups_(std::move(fused.groups)), together_(together), lasting_(std::move(lasting)) {}
+  Planner(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting, Shortened shortened)
+      : graph_(graph),
+        groups_(std::move(fused.groups)),
+        together_(together),
+        lasting_(std::move(lasting)),
+        shortened_(std::move(shortened)) {}
 
   Plan run() {
     drop_reshapes();
@@ -462,7 +466,7 @@ class Planner {
         Expr bytes = aligned(elements * Expr(size_of(type_of(v).dtype)));
         if (prepares_[order_[s]] && read_later(v)) {
           place_[v] = {Place::Prepared, 0, out_.prepared_bytes};
-          out_.prepared_bytes = out_.prepared_bytes + bytes;
+          out_.prepared_bytes = shortened_(out_.prepared_bytes + bytes);
           continue;
         }
         if (bytes.is_constant()) {
@@ -492,7 +496,7 @@ class Planner {
     Expr total(block.size());
     for (Slot& slot : slots) {
       slot.offset = total;
-      total = total + slot.bytes;
+      total = shortened_(total + slot.bytes);
     }
     for (const auto& [v, range] : range_of) place_[v] = {Place::Arena, 0, range.first};
     for (auto [v, slot] : slot_of) place_[v] = {Place::Arena, 0, slots[slot].offset};
@@ -529,6 +533,7 @@ class Planner {
   std::vector<Group> groups_;
   bool together_;
   std::vector<bool> lasting_, prepares_;  // by input; by group
+  Shortened shortened_;
   int64_t prepared_bytes_ = 0;
   std::set<size_t> makes_result_;
   std::unordered_map<Value, size_t> producer_;
@@ -545,8 +550,8 @@ class Planner {
 
 }  // namespace
 
-Plan plan(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting) {
-  return Planner(graph, std::move(fused), together, std::move(lasting)).run();
+Plan plan(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting, Shortened shortened) {
+  return Planner(graph, std::move(fused), together, std::move(lasting), std::move(shortened)).run();
 }
 
 }  // namespace brasa::compiler

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "compiler/fusion/fuse.h"
@@ -34,9 +35,14 @@ struct Plan {
 
 void append_to(std::string& out, const Plan& p);
 
+/// What stands for the size of memory, which may be a large expression.
+using Shortened = std::function<ir::Expr(const ir::Expr&)>;
+
 /// `together`: groups that are the same stand side by side where that costs little memory, for launches of several. `lasting`: by input,
 /// or empty.
-Plan plan(const ir::Graph& graph, FusedGraph fused, bool together = false, std::vector<bool> lasting = {});
+Plan plan(
+    const ir::Graph& graph, FusedGraph fused, bool together = false, std::vector<bool> lasting = {},
+    Shortened shortened = [](const ir::Expr& e) { return e; });
 
 /// Gives kernels what they read of a tensor from a constant place on as an operand.
 void read_windows(Plan& p);

@@ -198,6 +198,12 @@ int64_t int_pow(int64_t a, int64_t e) {
 
 // A table, one row a primitive.
 // clang-format off
+// e^z - 1 without the ones that cancel near 0.
+C expm1_of(C z) {
+  double half = std::sin(z.imag() / 2), real = std::expm1(z.real());
+  return {z.imag() == 0 ? real : real * std::cos(z.imag()) - 2 * half * half, std::exp(z).imag()};
+}
+
 void add_unary(Table& t) {
   constexpr double two_over_sqrt_pi = 1.1283791670955126;
   constexpr double ln2 = 0.69314718055994531, ln10 = 2.3025850929940457;
@@ -216,7 +222,7 @@ void add_unary(Table& t) {
   unary(t, "trunc", 1, [](double x) { return std::trunc(x); }, same, flat);
   unary(t, "exp", 10, [](double x) { return std::exp(x); }, nullptr, [](Value, Value y) { return y; }, [](C z) { return std::exp(z); });
   unary(t, "exp2", 8, [](double x) { return std::exp2(x); }, nullptr, [](Value, Value y) { return y * ln2; }, [](C z) { return std::exp(z * M_LN2); });
-  unary(t, "expm1", 12, [](double x) { return std::expm1(x); }, nullptr, [](Value, Value y) { return y + 1; }, [](C z) { return std::exp(z) - 1.0; });
+  unary(t, "expm1", 12, [](double x) { return std::expm1(x); }, nullptr, [](Value, Value y) { return y + 1; }, expm1_of);
   unary(t, "log", 12, [](double x) { return std::log(x); }, nullptr, [](Value x, Value) { return 1 / x; }, [](C z) { return std::log(z); });
   unary(t, "log2", 12, [](double x) { return std::log2(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln2); }, [](C z) { return std::log(z) / M_LN2; });
   unary(t, "log10", 12, [](double x) { return std::log10(x); }, nullptr, [](Value x, Value) { return 1 / (x * ln10); }, [](C z) { return std::log10(z); });
