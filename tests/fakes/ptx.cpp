@@ -356,8 +356,8 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"fence.proxy.async.shared::cta", [](M, I, L) {}},
       {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", multiply_group<Half>},
       {"wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", multiply_group<BFloat16>},
-      {"wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", multiply_group<Half>},
-      {"wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16", multiply_group<BFloat16>},
+      {"wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16", multiply_group<Half>},
+      {"wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16", multiply_group<BFloat16>},
       {"cvt.rna.tf32.f32", [](M m, I i, L l) { of_float(m, i, l, tf32); }},
       {"shfl.sync.bfly.b32",
        [](M m, I i, L lanes) {

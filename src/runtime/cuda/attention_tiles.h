@@ -72,12 +72,12 @@ class AttentionTiles : public TileProducts {
       default: return {};
     }
   }
-  // What all registers are for: two blocks of two groups, or three of one, which has two results.
+  // Four groups a processor, by 128 registers a thread, or three, where there are two results.
   static Block block_of_groups(AttentionPass pass) {
     switch (pass) {
-      case AttentionPass::Forward: return {8, 128, 64, false, 2};
+      case AttentionPass::Forward: return {4, 64, 64, true, 4};
       case AttentionPass::ByQuery: return {8, 128, 64, true, 2};
-      case AttentionPass::ByKey: return {4, 64, 32, true, 3};
+      case AttentionPass::ByKey: return {4, 64, 64, true, 3};
       default: return {};
     }
   }
@@ -312,7 +312,8 @@ class AttentionTiles : public TileProducts {
   // What multiplies together, a warp or a group, goes through the other side's rows together.
   int swept_rows() const { return (grouped_ ? 4 : 1) * 16 * parts_; }
   Reg swept_end() { return p_.r("add.u32", swept_first_, swept_rows()); }
-  int least_width() const { return grouped_ ? width_ : 16; }
+  // Of what is left at the end, or lies on the diagonal, where a group's rows need all of a step.
+  int least_width() const { return grouped_ && kind_.causal ? width_ : 16; }
   // Keys for this warp's queries: `body(width, masked, column, offset of the column's row in the tile)`.
   template <class F>
   void over_keys(const Reg& tile_first, const F& body) {
