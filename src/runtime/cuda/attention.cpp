@@ -80,10 +80,6 @@ AttentionKind kind_of(const Attention& a, std::initializer_list<Heads> heads, co
   return kind;
 }
 
-bool is_swept(AttentionPass pass) {
-  return pass == AttentionPass::Forward || pass == AttentionPass::ByQuery || pass == AttentionPass::ByKey;
-}
-
 // As the kernels read their parameters.
 void add_heads(std::vector<Slot>& slots, const Heads& h, int64_t bytes) {
   slots.push_back(reinterpret_cast<Slot>(h.data));
@@ -92,7 +88,7 @@ void add_heads(std::vector<Slot>& slots, const Heads& h, int64_t bytes) {
 void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializer_list<Heads> heads,
             std::initializer_list<void*> vectors, Device& device, Stream stream) {
   AttentionKind kind = kind_of(a, heads, device);
-  kind.grouped = kind.grouped && is_swept(pass);
+  kind.grouped = kind.grouped && pass != AttentionPass::ForwardOfHead;
   kind.tall = !kind.grouped && is_tall(pass, a, rows, device);
   const Ready& kernel = ready(pass, kind, device);
   int64_t tiles = (rows + kernel.rows - 1) / kernel.rows;
@@ -114,7 +110,7 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
 // Of much fewer rows most of a block would have nothing to do.
 bool is_of_head(const Attention& a, const Device& device) {
   constexpr int64_t kFeatures = 64, kFewest = kMostRowsOfHead / 2;
-  constexpr size_t kBytes = size_t{192} << 10;
+  constexpr size_t kBytes = size_t{211} << 10;
   bool rows = std::max(a.queries, a.keys) <= kMostRowsOfHead && std::min(a.queries, a.keys) > kFewest;
   return rows && !a.kind.causal && a.kind.features == kFeatures && a.kind.wide &&
          device.properties().limits.shared_memory_per_block_optin >= kBytes;

@@ -159,15 +159,6 @@ class Kernel final : public AttentionTiles {
         },
         use);
   }
-  // In place: a group's products go to the same registers again.
-  void to_power(const Reg& score, const Reg& less) {
-    p_.op("fma.rn.f32", score, score, scale2_, less);
-    p_.op("ex2.approx.ftz.f32", score, score);
-  }
-  void to_gradient(const Reg& of_probability, const Reg& probability, const Reg& inner) {
-    p_.op("sub.f32", of_probability, of_probability, inner);
-    p_.op("mul.f32", of_probability, probability, of_probability);
-  }
   template <class F>
   void over_elements(int width, const F& body) const {
     for (int part = 0; part < parts_; ++part)
@@ -407,7 +398,9 @@ class Kernel final : public AttentionTiles {
 }  // namespace
 
 AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind) {
-  return pass == AttentionPass::OfRow ? attention_of_row(kind) : Kernel(pass, kind).write();
+  if (pass == AttentionPass::OfRow) return attention_of_row(kind);
+  if (pass == AttentionPass::BackwardOfHead && kind.grouped) return attention_backward_of_head_by_groups(kind);
+  return Kernel(pass, kind).write();
 }
 
 }  // namespace brasa::runtime::cuda

@@ -78,6 +78,7 @@ class AttentionTiles : public TileProducts {
       case AttentionPass::Forward: return {4, 64, 64, true, 4};
       case AttentionPass::ByQuery: return {8, 128, 64, true, 2};
       case AttentionPass::ByKey: return {4, 64, 64, true, 3};
+      case AttentionPass::BackwardOfHead: return {16, kMostRowsOfHead, 32, true};
       default: return {};
     }
   }
@@ -348,6 +349,17 @@ class AttentionTiles : public TileProducts {
     return kind_.causal ? p_.p("setp.le.and.u32", col, row, inside) : inside;
   }
 
+  // --- gradients of scores ---
+
+  // In place: a group's products go to the same registers again.
+  void to_power(const Reg& score, const Reg& less) {
+    p_.op("fma.rn.f32", score, score, scale2_, less);
+    p_.op("ex2.approx.ftz.f32", score, score);
+  }
+  void to_gradient(const Reg& of_probability, const Reg& probability, const Reg& inner) {
+    p_.op("sub.f32", of_probability, of_probability, inner);
+    p_.op("mul.f32", of_probability, probability, of_probability);
+  }
   // --- results ---
 
   // What an element of a result is multiplied by, by part and half.
