@@ -172,6 +172,9 @@ TEST(Attention, GroupsOfWarps) {
         check({dtype, queries, keys, 64, causal, queries == 331 ? 8 : 0});
         EXPECT_EQ(groups(), 3);
       }
+  test::Counted groups(test::fake_driver(), "groups of warps");
+  check({kBFloat16, 197, 130, 64, false});
+  EXPECT_EQ(groups(), 2);  // a block has the whole head for its gradients
   // What is short, wide or narrow, or begins anywhere, is multiplied by single warps.
   for (Case c : {Case{kBFloat16, 100, 300, 64, true},
                  {kBFloat16, 300, 100, 64, true},
@@ -179,9 +182,9 @@ TEST(Attention, GroupsOfWarps) {
                  {kBFloat16, 150, 150, 56, true},
                  {kBFloat16, 250, 250, 64, true, 1},
                  {kFloat32, 150, 150, 64, true}}) {
-    test::Counted groups(test::fake_driver(), "groups of warps");
+    test::Counted none(test::fake_driver(), "groups of warps");
     check(c);
-    EXPECT_EQ(groups(), 0) << text(c);
+    EXPECT_EQ(none(), 0) << text(c);
   }
 }
 
@@ -480,11 +483,12 @@ TEST(Attention, Assembles) {
                                   cached ? "-arch=sm_90a" : "-arch=sm_80"))
           << features;
     }
-  // In the registers that a processor has for two blocks.
-  for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::ByQuery, AttentionPass::ByKey})
+  // In the registers that a processor has for the groups it is to hold.
+  for (AttentionPass pass :
+       {AttentionPass::Forward, AttentionPass::ByQuery, AttentionPass::ByKey, AttentionPass::BackwardOfHead})
     for (DType dtype : {kBFloat16, kFloat16})
       for (bool causal : {false, true}) {
-        runtime::cuda::AttentionKind kind{dtype, 64, causal};
+        runtime::cuda::AttentionKind kind{dtype, 64, causal && pass != AttentionPass::BackwardOfHead};
         kind.grouped = true;
         EXPECT_TRUE(test::assembles(runtime::cuda::attention_kernel(pass, kind).text,
                                     "-arch=sm_90a --warn-on-spills --warning-as-error"))

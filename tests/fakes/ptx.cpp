@@ -199,6 +199,7 @@ void multiply_group(Machine& m, const Instruction& i, uint32_t lanes) {
   auto& r = *m.registers;
   auto columns = static_cast<int>(2 * i.operands[0].list.size());
   bool transposed = i.operands.back().value, adds = m.get(i.operands[3], 0);
+  bool left_transposed = i.operands.size() == 8 && i.operands[6].value;
   auto number = [&](const Operand& matrix, int row, int column) {
     T v;
     std::memcpy(static_cast<void*>(&v), element_of_rows(m, m.get(matrix, 0), row, column), sizeof v);
@@ -211,7 +212,7 @@ void multiply_group(Machine& m, const Instruction& i, uint32_t lanes) {
       if (i.operands[1].kind == Operand::List)
         a[row][k] = part<T>(u(r[i.operands[1].list[row / 8 + k / 8 * 2]][4 * (row % 8) + k % 8 / 2]), k % 2);
       else
-        a[row][k] = number(i.operands[1], first + row, k);
+        a[row][k] = left_transposed ? number(i.operands[1], k, first + row) : number(i.operands[1], first + row, k);
   for (int column = 0; column < columns; ++column)
     for (int k = 0; k < kDepth; ++k)
       b[column][k] = transposed ? number(i.operands[2], k, column) : number(i.operands[2], column, k);
@@ -358,6 +359,8 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", multiply_group<BFloat16>},
       {"wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", multiply_group<Half>},
       {"wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16", multiply_group<BFloat16>},
+      {"wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16", multiply_group<Half>},
+      {"wgmma.mma_async.sync.aligned.m64n16k16.f32.bf16.bf16", multiply_group<BFloat16>},
       {"cvt.rna.tf32.f32", [](M m, I i, L l) { of_float(m, i, l, tf32); }},
       {"shfl.sync.bfly.b32",
        [](M m, I i, L lanes) {

@@ -43,7 +43,8 @@ TEST_P(Attention, OfPackedHeads) {
   set_float32_matmul_precision("high");
   for (DType dtype : {kBFloat16, kFloat16, kFloat32})
     for (bool causal : {false, true})
-      for (auto [length, features] : {std::pair<int64_t, int64_t>{197, 64}, {1, 64}, {40, 128}, {33, 24}, {20, 5}}) {
+      for (auto [length, features] :
+           {std::pair<int64_t, int64_t>{197, 64}, {300, 64}, {1, 64}, {40, 128}, {33, 24}, {20, 5}}) {
         auto f = [=, length = length, features = features](const Tensor& x) {
           auto parts = x.view({2, length, 3, 3, features}).permute({2, 0, 3, 1, 4}).unbind(0);
           Tensor y = scaled_dot_product_attention(parts[0], parts[1], parts[2], std::nullopt, 0.0, causal);

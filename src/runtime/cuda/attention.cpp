@@ -69,12 +69,17 @@ bool is_tall(AttentionPass pass, const Attention& a, int64_t rows, const Device&
 }
 
 // Groups of warps have 64 rows of 128 bytes; of few rows they would have nothing to do.
-bool is_grouped(AttentionPass pass, const Attention& a, const AttentionKind& kind, const Device& device) {
+bool is_grouped(const Attention& a, const AttentionKind& kind, const Device& device) {
   constexpr int64_t kFeatures = 64, kFewest = 128;
   constexpr int kHopper = 9;
-  bool swept = pass == AttentionPass::Forward || pass == AttentionPass::ByQuery || pass == AttentionPass::ByKey;
-  return swept && kind.wide && is_reduced_floating(kind.dtype) && kind.features == kFeatures &&
+  return kind.wide && is_reduced_floating(kind.dtype) && kind.features == kFeatures &&
          std::min(a.queries, a.keys) >= kFewest && device.properties().limits.major == kHopper;
+}
+AttentionKind kind_of(const Attention& a, std::initializer_list<Heads> heads, const Device& device) {
+  AttentionKind kind = a.kind;
+  for (const Heads& h : heads) kind.wide = kind.wide && is_aligned(h, kind);
+  kind.grouped = is_grouped(a, kind, device);
+  return kind;
 }
 
 // As the kernels read their parameters.
@@ -84,9 +89,8 @@ void add_heads(std::vector<Slot>& slots, const Heads& h, int64_t bytes) {
 }
 void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializer_list<Heads> heads,
             std::initializer_list<void*> vectors, Device& device, Stream stream) {
-  AttentionKind kind = a.kind;
-  for (const Heads& h : heads) kind.wide = kind.wide && is_aligned(h, kind);
-  kind.grouped = is_grouped(pass, a, kind, device);
+  AttentionKind kind = kind_of(a, heads, device);
+  kind.grouped = kind.grouped && pass != AttentionPass::ForwardOfHead;
   kind.tall = !kind.grouped && is_tall(pass, a, rows, device);
   const Ready& kernel = ready(pass, kind, device);
   int64_t tiles = (rows + kernel.rows - 1) / kernel.rows;
@@ -108,7 +112,7 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
 // Of much fewer rows most of a block would have nothing to do.
 bool is_of_head(const Attention& a, const Device& device) {
   constexpr int64_t kFeatures = 64, kFewest = kMostRowsOfHead / 2;
-  constexpr size_t kBytes = size_t{192} << 10;
+  constexpr size_t kBytes = size_t{211} << 10;
   bool rows = std::max(a.queries, a.keys) <= kMostRowsOfHead && std::min(a.queries, a.keys) > kFewest;
   return rows && !a.kind.causal && a.kind.features == kFeatures && a.kind.wide &&
          device.properties().limits.shared_memory_per_block_optin >= kBytes;
@@ -142,7 +146,8 @@ void run_attention_of_row(const AttentionOfRow& a, const Heads& out, Device& dev
 }
 
 void run_attention(const Attention& a, const Heads& out, Device& device, Stream stream) {
-  AttentionPass pass = is_of_head(a, device) ? AttentionPass::ForwardOfHead : AttentionPass::Forward;
+  bool grouped = kind_of(a, {a.query, a.key, a.value, out}, device).grouped;
+  AttentionPass pass = !grouped && is_of_head(a, device) ? AttentionPass::ForwardOfHead : AttentionPass::Forward;
   launch(pass, a, a.queries, {a.query, a.key, a.value, out}, {a.log_sum}, device, stream);
 }
 

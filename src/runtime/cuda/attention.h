@@ -69,6 +69,7 @@ enum class AttentionPass : uint8_t { Forward, ForwardOfHead, ByQuery, ByKey, Bac
 /// Queries and keys of a head that one block has all of.
 constexpr int kMostRowsOfHead = 208;
 AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind);
-AttentionKernel attention_of_row(const AttentionKind& kind);  // of AttentionPass::OfRow
+AttentionKernel attention_of_row(const AttentionKind& kind);                      // of AttentionPass::OfRow
+AttentionKernel attention_backward_of_head_by_groups(const AttentionKind& kind);  // of BackwardOfHead
 
 }  // namespace brasa::runtime::cuda

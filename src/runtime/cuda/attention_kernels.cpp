@@ -159,15 +159,6 @@ class Kernel final : public AttentionTiles {
         },
         use);
   }
-  // In place: a group's products go to the same registers again.
-  void to_power(const Reg& score, const Reg& less) {
-    p_.op("fma.rn.f32", score, score, scale2_, less);
-    p_.op("ex2.approx.ftz.f32", score, score);
-  }
-  void to_gradient(const Reg& of_probability, const Reg& probability, const Reg& inner) {
-    p_.op("sub.f32", of_probability, of_probability, inner);
-    p_.op("mul.f32", of_probability, probability, of_probability);
-  }
   template <class F>
   void over_elements(int width, const F& body) const {
     for (int part = 0; part < parts_; ++part)
@@ -256,30 +247,22 @@ class Kernel final : public AttentionTiles {
             Reg queries = p_.r("mad.lo.u32", in_tile, row_bytes_, stage), cts = p_.r("add.u32", queries, tile_bytes());
             Reg of_columns = p_.r("mad.lo.u32", p_.r("add.u32", in_tile, pair_), 4, stage);
             std::vector<Part> s = scores(k, queries, width), ds = scores(v, cts, width);
-            // Of columns, two and two: the numbers at `behind` the tiles.
-            auto numbers = [&](int behind) {
-              std::vector<Regs> out(width / 8);
-              for (int n = 0; n < width / 8; ++n) {
-                out[n] = p_.fresh('f', 2);
-                p_.op("ld.shared.v2.f32", braces(out[n]),
-                      str("[", of_columns, "+", 2 * tile_bytes() + behind + 32 * n, "]"));
-              }
-              return out;
-            };
-            std::vector<Regs> less = numbers(0);
-            for (Regs& two : less)
-              for (Reg& l : two) l = p_.f("mul.f32", l, number(-kLog2E));
-            await(1);
-            over_elements(width, [&](int part, int n, int e) {
-              const Reg& p = s[part][n][e];
-              to_power(p, less[n][e % 2]);
-              if (masked) p_.op("selp.f32", p, p, number(0), attends(column, part, n, e));
-            });
+            await();
+            for (int n = 0; n < width / 8; ++n) {
+              Regs less = p_.fresh('f', 2), inner = p_.fresh('f', 2);
+              int at = 2 * tile_bytes() + 32 * n;
+              p_.op("ld.shared.v2.f32", braces(less), str("[", of_columns, "+", at, "]"));
+              p_.op("ld.shared.v2.f32", braces(inner), str("[", of_columns, "+", at + 4 * tile_, "]"));
+              for (Reg& l : less) l = p_.f("mul.f32", l, number(-kLog2E));
+              for (int part = 0; part < parts_; ++part)
+                for (int e = 0; e < 4; ++e) {
+                  const Reg& p = s[part][n][e];
+                  to_power(p, less[e % 2]);
+                  if (masked) p_.op("selp.f32", p, p, number(0), attends(column, part, n, e));
+                  to_gradient(ds[part][n][e], p, inner[e % 2]);
+                }
+            }
             add_rows(by_value, s, cts);
-            std::vector<Regs> inner = numbers(4 * tile_);
-            await(1);
-            over_elements(width,
-                          [&](int part, int n, int e) { to_gradient(ds[part][n][e], s[part][n][e], inner[n][e % 2]); });
             add_rows(by_key, ds, queries);
             await();
           };
@@ -291,8 +274,8 @@ class Kernel final : public AttentionTiles {
             steps(column, p_.r("min.u32", end, swept_end()), least_width(), false,
                   [&](int width) { body(width, true, column); });
           }
-          // Behind the last query there are zeros: a group takes them, too.
-          if (!grouped_) steps(column, end, width_, true, [&](int width) { body(width, false, column); });
+          // Behind the last query there are zeros, which one more step takes.
+          if (least_width() < width_) steps(column, end, width_, true, [&](int width) { body(width, false, column); });
           steps(column, end, least_width(), false, [&](int width) { body(width, false, column); });
         });
     Reg one = p_.f("mov.f32", number(1));
@@ -415,7 +398,9 @@ class Kernel final : public AttentionTiles {
 }  // namespace
 
 AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind) {
-  return pass == AttentionPass::OfRow ? attention_of_row(kind) : Kernel(pass, kind).write();
+  if (pass == AttentionPass::OfRow) return attention_of_row(kind);
+  if (pass == AttentionPass::BackwardOfHead && kind.grouped) return attention_backward_of_head_by_groups(kind);
+  return Kernel(pass, kind).write();
 }
 
 }  // namespace brasa::runtime::cuda

@@ -72,12 +72,13 @@ class AttentionTiles : public TileProducts {
       default: return {};
     }
   }
-  // What all registers are for: two blocks of two groups, or three of one, which has two results.
+  // Four groups a processor, by 128 registers a thread, or three, where there are two results.
   static Block block_of_groups(AttentionPass pass) {
     switch (pass) {
-      case AttentionPass::Forward: return {8, 128, 64, false, 2};
+      case AttentionPass::Forward: return {4, 64, 64, true, 4};
       case AttentionPass::ByQuery: return {8, 128, 64, true, 2};
-      case AttentionPass::ByKey: return {4, 64, 32, true, 3};
+      case AttentionPass::ByKey: return {4, 64, 64, true, 3};
+      case AttentionPass::BackwardOfHead: return {16, kMostRowsOfHead, 32, true};
       default: return {};
     }
   }
@@ -312,7 +313,8 @@ class AttentionTiles : public TileProducts {
   // What multiplies together, a warp or a group, goes through the other side's rows together.
   int swept_rows() const { return (grouped_ ? 4 : 1) * 16 * parts_; }
   Reg swept_end() { return p_.r("add.u32", swept_first_, swept_rows()); }
-  int least_width() const { return grouped_ ? width_ : 16; }
+  // Of what is left at the end, or lies on the diagonal, where a group's rows need all of a step.
+  int least_width() const { return grouped_ && kind_.causal ? width_ : 16; }
   // Keys for this warp's queries: `body(width, masked, column, offset of the column's row in the tile)`.
   template <class F>
   void over_keys(const Reg& tile_first, const F& body) {
@@ -347,6 +349,17 @@ class AttentionTiles : public TileProducts {
     return kind_.causal ? p_.p("setp.le.and.u32", col, row, inside) : inside;
   }
 
+  // --- gradients of scores ---
+
+  // In place: a group's products go to the same registers again.
+  void to_power(const Reg& score, const Reg& less) {
+    p_.op("fma.rn.f32", score, score, scale2_, less);
+    p_.op("ex2.approx.ftz.f32", score, score);
+  }
+  void to_gradient(const Reg& of_probability, const Reg& probability, const Reg& inner) {
+    p_.op("sub.f32", of_probability, of_probability, inner);
+    p_.op("mul.f32", of_probability, probability, of_probability);
+  }
   // --- results ---
 
   // What an element of a result is multiplied by, by part and half.

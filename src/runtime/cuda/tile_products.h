@@ -115,6 +115,17 @@ class TileProducts : public TensorCores {
       }
     }
   }
+  // sum += (`count` rows at `left`)ᵀ · (those at `right`), by groups alone; the left ones have 64 columns.
+  void add_transposed_rows(const std::vector<Part>& sum, const Reg& left, const Reg& right, int count) {
+    Regs all = together(sum[0]);
+    Reg from = sixteens(left), to = sixteens(right);
+    begin_products();
+    for (int row = 0; row < count; row += 16) {
+      int bytes = row * row_bytes_;
+      multiply_group(all, {descriptor(from, bytes)}, descriptor(to, bytes), always_, true, true);
+    }
+    end_products();
+  }
   // Until at most the last `behind` of a group's products are under way. Neither their results nor the registers of their operands are touched
   // before that.
   void await(int behind = 0) {
@@ -166,12 +177,13 @@ class TileProducts : public TensorCores {
   void begin_products() { p_.op("wgmma.fence.sync.aligned"); }
   void end_products() { p_.op("wgmma.commit_group.sync.aligned"); }
   // `adds`: to what the sum has; `a`: fragments, or a descriptor; `transposed`: rows of the right operand are what is summed over.
-  void multiply_group(const Regs& sum, const Regs& a, const Reg& b, const Reg& adds, bool transposed) {
+  void multiply_group(const Regs& sum, const Regs& a, const Reg& b, const Reg& adds, bool transposed,
+                      bool left_transposed = false) {
     const char* type = dtype_ == DType::Float16 ? "k16.f32.f16.f16" : "k16.f32.bf16.bf16";
     std::string name = str("wgmma.mma_async.sync.aligned.m64n", 2 * sum.size(), type);
     int t = transposed;
     if (a.size() == 1)
-      p_.op(name, braces(sum), a[0], b, adds, 1, 1, 0, t);
+      p_.op(name, braces(sum), a[0], b, adds, 1, 1, static_cast<int>(left_transposed), t);
     else
       p_.op(name, braces(sum), braces(a), b, adds, 1, 1, t);
   }
