@@ -61,6 +61,17 @@ Number power_of_ten(Expr n) {
   return out;
 }
 
+// The bits of a number without its sign count the numbers from 0 on.
+Value next_of_16_bits(Value x, Value y) {
+  DType t = dtype_of(x), integer = DType::Int16;
+  auto number = [&](int16_t bits) { return scalar(int64_t{bits}, integer); };
+  Value away = eq(lt(x, y), gt(x, 0));
+  Value moved = prim::bitcast(prim::bitcast(x, integer) + where(away, number(1), number(-1)), t);
+  Value first = prim::bitcast(where(gt(y, 0), number(1), number(INT16_MIN + 1)), t);
+  Value out = where(eq(x, y), y, where(eq(x, 0), first, moved));
+  return where(logical_or(ne(x, x), ne(y, y)), x + y, out);
+}
+
 Value sgn(Value x) {
   if (!is_complex(dtype_of(x))) return call("aten::sign", {x});
   Value size = magnitude(x), nothing = eq(size, 0), divisor = where(nothing, constant_like(size, 1), size);
@@ -369,7 +380,11 @@ void add_of_two(Table& t) {
   t.op("aten::nextafter(Tensor self, Tensor other) -> Tensor")
       .out(Out::Cast)
       .doc("The next representable number towards other.")
-      .composed([](Value a, Value b) { return pointwise("nextafter", a, b); })
+      .composed([](Value a, Value b) {
+        auto [x, y] = promoted(a, b);
+        DType t = dtype_of(x);
+        return is_floating(t) && size_of(t) == 2 ? next_of_16_bits(x, y) : pointwise("nextafter", x, y);
+      })
       .samples({{floats(3, 5), floats(5)}});
   t.op("aten::logaddexp(Tensor self, Tensor other) -> Tensor")
       .out(Out::Cast)

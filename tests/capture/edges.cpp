@@ -1,3 +1,4 @@
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -114,6 +115,26 @@ TEST(Edges, ABoolIsNoFactorOfIntegers) {
              [&](const Function& f) { EXPECT_THROW(f({x}), Error) << name; });
   each_way([](const std::vector<Tensor>& in) { return call("aten::add.Tensor", {in[0], in[0], true})[0]; },
            [&](const Function& f) { EXPECT_THROW(f({x}), Error); });
+}
+
+TEST(Edges, NextNumbers) {
+  constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+  double low = std::numeric_limits<double>::denorm_min();
+  struct Case {
+    ScalarType dtype;
+    double largest, after_one, least;
+  };
+  for (const Case& c : {Case{kFloat, 3.4028234663852886e38, 1 + std::ldexp(1, -23), std::ldexp(1, -149)},
+                        Case{kDouble, 1.7976931348623157e308, 1 + std::ldexp(1, -52), low},
+                        Case{kBFloat16, 3.3895313892515355e38, 1 + std::ldexp(1, -7), std::ldexp(1, -133)},
+                        Case{kHalf, 65504, 1 + std::ldexp(1, -10), std::ldexp(1, -24)}})
+    for (const char* backend : {"inductor", "interpreter"}) {
+      auto f = compile([](const Tensor& a, const Tensor& b) { return nextafter(a, b); }, {.backend = backend});
+      auto values = [&](std::vector<double> v) { return tensor(v, kDouble).to(c.dtype); };
+      Tensor y = f(values({inf, -inf, 1, -1, 0, 0, inf, 1, 2}), values({0, 0, 2, -2, -1, inf, inf, nan, 2}));
+      Tensor expected = values({c.largest, -c.largest, c.after_one, -c.after_one, -c.least, c.least, inf, nan, 2});
+      EXPECT_TRUE(allclose(y, expected, 0, 0, true)) << backend << y << expected;
+    }
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ enum class Way { Dynamic, LearnsSizes, Gradients };
 class NestedSizes : public testing::TestWithParam<std::tuple<Nested, Way>> {};
 
 TEST_P(NestedSizes, AreEager) {
-  const auto& [nested, way] = GetParam();
+  const Nested nested = std::get<0>(GetParam());
+  const Way way = std::get<1>(GetParam());
   const char* given = std::getenv("BRASA_NESTED_LEVELS");
   const int levels = given ? std::atoi(given) : 60;
   auto f = [level = nested.level, levels](const Tensor& x) {

@@ -57,6 +57,15 @@ TEST(Edges, SmallComplexNumbersLessOne) {
   EXPECT_TRUE(equal(expm1(complex(full({1}, kInf, kDouble), zero)), complex(full({1}, kInf, kDouble), zero)));
 }
 
+// As PyTorch compares them, whatever beta is.
+TEST(Edges, SlopesOfSmoothLosses) {
+  Tensor x = tensor({-2.f, -0.5f, 0.5f, 2.f}), one = ones({4});
+  auto slopes = [&](double beta) { return smooth_l1_loss_backward(one, x, zeros({4}), 0, beta); };
+  expect_close(slopes(1), tensor({-1.f, -0.5f, 0.5f, 1.f}));
+  expect_close(slopes(-kInf), -one);
+  expect_close(slopes(kNan), one * kNan);
+}
+
 TEST(Edges, RangesOfComplexEnds) {
   Tensor start = complex(zeros({}), ones({}));
   EXPECT_EQ(linspace(start, 1, 3).scalar_type(), kComplexFloat);

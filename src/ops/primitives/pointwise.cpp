@@ -312,6 +312,14 @@ void add_binary(Table& t) {
          [](size_t i, Value a, Value b, Value) { return part_of_extremum(i, a, b, lt); }).commutative();
   binary(t, "nextafter", 1, [](double a, double b) { return std::nextafter(a, b); }, nullptr, [](size_t i, Value a, Value b, Value) {
     return i == 0 ? convert(ne(a, b), dtype_of(a)) : Value{};
+  }).eval([](const Node& n, std::span<const Array* const> in) {
+    Array out = result_array(n);
+    bool single = in[0]->dtype == DType::Float32;
+    for (int64_t i = 0; i < out.numel(); ++i) {
+      double a = get(*in[0], i), b = get(*in[1], i);
+      set(out, i, single ? std::nextafter(static_cast<float>(a), static_cast<float>(b)) : std::nextafter(a, b));
+    }
+    return std::vector<Array>{std::move(out)};
   });
   binary(t, "bit_and", 1, nullptr, [](int64_t a, int64_t b) { return a & b; }, nullptr).commutative();
   binary(t, "bit_or", 1, nullptr, [](int64_t a, int64_t b) { return a | b; }, nullptr).commutative();
