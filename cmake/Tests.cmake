@@ -99,6 +99,11 @@ include(\"${CMAKE_CURRENT_LIST_DIR}/DiscoverSuites.cmake\")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_BINARY_DIR}/tests/${target}.cmake)
 endforeach()
 
+# No child that forks waits for a static that another thread makes.
+if(TARGET brasa AND NOT BRASA_SANITIZE)
+  add_test(NAME statics COMMAND ${CMAKE_SOURCE_DIR}/scripts/check_statics $<TARGET_FILE:brasa>)
+endif()
+
 # The sanitizers' runtime would have to be linked into the user's program as well.
 if(TARGET brasa AND EXISTS ${CMAKE_SOURCE_DIR}/examples/hello/CMakeLists.txt AND NOT BRASA_SANITIZE)
   include(GNUInstallDirs)

@@ -7,6 +7,7 @@
 #include "capture/stepwise.h"
 #include "ops/decompose.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "support/nearest.h"
 #include "support/settings.h"
@@ -40,7 +41,7 @@ struct Registry {
                        const Lasting&) { return run_stepwise(*ops::decompose(g, facts), facts, d); }},
   };
   static Registry& get() {
-    static Registry* r = new Registry;
+    static constinit Lazy<Registry> r;
     return *r;
   }
 };

@@ -7,6 +7,7 @@
 
 #include "ops/table.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "tensor/computation.h"
 #include "tensor/geometry.h"
 #include "tensor/tensor_impl.h"
@@ -96,9 +97,9 @@ Number Functional::view_number(const Tensor& t) {
   const eager::ViewInfo* view = eager::view_of(*impl_of(t));
   if (!view) {
     if (const Held* known = held(*impl_of(t)->storage.get()); holds(*known, *impl_of(t))) {
-      static const ops::Row& row = ops::at("aten::as_strided");
+      static constinit Lazy<const ops::Row&> row([]() -> auto& { return ops::at("aten::as_strided"); });
       Geometry g(Place(*impl_of(t)), known->offset);
-      return read_view(row, g.args(), known->value);
+      return read_view(*row, g.args(), known->value);
     }
     materialise("a tensor that shares memory with a recorded one without being its view");
     return outside(t);

@@ -1,5 +1,6 @@
 #include "compiler/compile.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/settings.h"
 
 namespace brasa::compiler {
@@ -12,11 +13,11 @@ Numbers numbers_named(std::string_view name) {
 }
 
 Numbers default_numbers() {
-  static const Numbers numbers = [] {
+  static constinit Lazy<Numbers> numbers([] {
     const char* name = environment("BRASA_NUMBERS");
     return name && *name ? numbers_named(name) : Numbers::Default;
-  }();
-  return numbers;
+  });
+  return *numbers;
 }
 
 }  // namespace brasa::compiler

@@ -3,6 +3,7 @@
 #include "export/archive_primitives.h"
 #include "export/node_writer.h"
 #include "import/types.h"
+#include "support/lazy.h"
 
 // What a library computes: PyTorch has the same factorisations, with other triangles, permutations as matrices, and complex numbers whole.
 namespace brasa::exporting {
@@ -34,16 +35,18 @@ class Writer : NodeWriter {
                      {{"A", of(0)}, {"mode", {{"as_string", n_.arg<bool>(1) ? "complete" : "reduced"}}}}, n_.types);
 
     using Write = Names (Writer::*)();
-    static const std::map<std::string_view, Write> kOthers{
-        {"lu_permutation", &Writer::lu_permutation},
-        {"triangular_solve", &Writer::triangular_solve},
-        {"eig", &Writer::eig},
-        {"fft", &Writer::fft},
-        {"join_parts", &Writer::join_parts},
-        {"split_parts", &Writer::split_parts},
-    };
-    auto at = kOthers.find(kind);
-    return at == kOthers.end() ? Names() : (this->*at->second)();
+    static constinit Lazy<std::map<std::string_view, Write>> kOthers([] {
+      return std::map<std::string_view, Write>{
+          {"lu_permutation", &Writer::lu_permutation},
+          {"triangular_solve", &Writer::triangular_solve},
+          {"eig", &Writer::eig},
+          {"fft", &Writer::fft},
+          {"join_parts", &Writer::join_parts},
+          {"split_parts", &Writer::split_parts},
+      };
+    });
+    auto at = kOthers->find(kind);
+    return at == kOthers->end() ? Names() : (this->*at->second)();
   }
 
  private:

@@ -6,6 +6,7 @@
 #include "export/node_writer.h"
 #include "import/types.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::exporting {
 namespace {
@@ -103,33 +104,35 @@ class Writer : NodeWriter {
     if (auto at = kBinary.find(kind); at != kBinary.end())
       return {aten(at->second, {{"self", of(0)}, {"other", of(1)}}, n_.types[0])};
     using Write = Names (Writer::*)();
-    static const std::map<std::string_view, Write> kOthers{
-        {"select", &Writer::select},
-        {"convert", &Writer::convert},
-        {"bitcast", &Writer::bitcast},
-        {"complex", &Writer::complex},
-        {"full", &Writer::full},
-        {"iota", &Writer::iota},
-        {"size_value", &Writer::size_value},
-        {"broadcast", &Writer::broadcast},
-        {"reshape", &Writer::reshape},
-        {"transpose", &Writer::transpose},
-        {"slice", &Writer::slice},
-        {"pad", &Writer::pad},
-        {"concat", &Writer::concat},
-        {"reverse", &Writer::reverse},
-        {"window", &Writer::window},
-        {"gather", &Writer::gather},
-        {"scatter", &Writer::scatter},
-        {"reduce", &Writer::reduce},
-        {"arg_reduce", &Writer::arg_reduce},
-        {"scan", &Writer::scan},
-        {"sort", &Writer::sort},
-        {"dot_general", &Writer::dot_general},
-        {"convolution", &Writer::convolution},
-    };
-    auto at = kOthers.find(kind);
-    if (at == kOthers.end()) refuse();
+    static constinit Lazy<std::map<std::string_view, Write>> kOthers([] {
+      return std::map<std::string_view, Write>{
+          {"select", &Writer::select},
+          {"convert", &Writer::convert},
+          {"bitcast", &Writer::bitcast},
+          {"complex", &Writer::complex},
+          {"full", &Writer::full},
+          {"iota", &Writer::iota},
+          {"size_value", &Writer::size_value},
+          {"broadcast", &Writer::broadcast},
+          {"reshape", &Writer::reshape},
+          {"transpose", &Writer::transpose},
+          {"slice", &Writer::slice},
+          {"pad", &Writer::pad},
+          {"concat", &Writer::concat},
+          {"reverse", &Writer::reverse},
+          {"window", &Writer::window},
+          {"gather", &Writer::gather},
+          {"scatter", &Writer::scatter},
+          {"reduce", &Writer::reduce},
+          {"arg_reduce", &Writer::arg_reduce},
+          {"scan", &Writer::scan},
+          {"sort", &Writer::sort},
+          {"dot_general", &Writer::dot_general},
+          {"convolution", &Writer::convolution},
+      };
+    });
+    auto at = kOthers->find(kind);
+    if (at == kOthers->end()) refuse();
     return (this->*at->second)();
   }
 
@@ -366,9 +369,11 @@ class Writer : NodeWriter {
           aten("sum.dim_IntList",
                {{"self", of(0)}, {"dim", ints(over)}, {"keepdim", a_bool(false)}, {"dtype", a_dtype(out.dtype), true}},
                out)};
-    static const std::map<std::string_view, const char*> kMany{
-        {"max", "amax.default"}, {"min", "amin.default"}, {"and", "all.dims"}, {"or", "any.dims"}};
-    if (auto at = kMany.find(how); at != kMany.end())
+    static constinit Lazy<std::map<std::string_view, const char*>> kMany([] {
+      return std::map<std::string_view, const char*>{
+          {"max", "amax.default"}, {"min", "amin.default"}, {"and", "all.dims"}, {"or", "any.dims"}};
+    });
+    if (auto at = kMany->find(how); at != kMany->end())
       return {aten(at->second, {{"self", of(0)}, {"dim", ints(over)}}, out)};
     must(how == "mul");
     Named x = operand(value(0));

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "support/error.h"
+#include "support/lazy.h"
 
 // The assembler reads the files.
 #define EMBED(name, path)                                                                                      \
@@ -33,33 +34,35 @@ std::string_view between(const char* begin, const char* end) { return {begin, st
 
 const Processors& processors_with(const std::string& target) {
   // Levels as the runtime counts them: of GPUs their compute capability. "emu" is a GPU's loops on the CPU, for tests/fakes.
-  static const std::array<Processors, 3> kinds = {Processors{"x86-64",
-                                                             {{"x86-64", 0}, {"x86-64+avx2", 1}, {"x86-64+avx512", 2}},
-                                                             "cc",
-                                                             EMBEDDED(x86_runtime),
-                                                             EMBEDDED(x86_calling),
-                                                             EMBEDDED(x86_main)},
-                                                  Processors{"AArch64",
-                                                             {{"aarch64", 0}},
-                                                             "aarch64-linux-gnu-gcc",
-                                                             EMBEDDED(aarch64_runtime),
-                                                             EMBEDDED(aarch64_calling),
-                                                             EMBEDDED(aarch64_main)},
-                                                  Processors{"NVIDIA's GPUs",
-                                                             {{"nvptx+sm_70", 70},
-                                                              {"nvptx+sm_75", 75},
-                                                              {"nvptx+sm_80", 80},
-                                                              {"nvptx+sm_86", 86},
-                                                              {"nvptx+sm_89", 89},
-                                                              {"nvptx+sm_90", 90},
-                                                              {"emu", 0, "nvptx+sm_80@x86-64"}},
-                                                             "cc",
-                                                             EMBEDDED(cuda_runtime),
-                                                             EMBEDDED(cuda_calling),
-                                                             EMBEDDED(cuda_main),
-                                                             true}};
+  static constinit Lazy<std::array<Processors, 3>> kinds([] {
+    return std::array<Processors, 3>{Processors{"x86-64",
+                                                {{"x86-64", 0}, {"x86-64+avx2", 1}, {"x86-64+avx512", 2}},
+                                                "cc",
+                                                EMBEDDED(x86_runtime),
+                                                EMBEDDED(x86_calling),
+                                                EMBEDDED(x86_main)},
+                                     Processors{"AArch64",
+                                                {{"aarch64", 0}},
+                                                "aarch64-linux-gnu-gcc",
+                                                EMBEDDED(aarch64_runtime),
+                                                EMBEDDED(aarch64_calling),
+                                                EMBEDDED(aarch64_main)},
+                                     Processors{"NVIDIA's GPUs",
+                                                {{"nvptx+sm_70", 70},
+                                                 {"nvptx+sm_75", 75},
+                                                 {"nvptx+sm_80", 80},
+                                                 {"nvptx+sm_86", 86},
+                                                 {"nvptx+sm_89", 89},
+                                                 {"nvptx+sm_90", 90},
+                                                 {"emu", 0, "nvptx+sm_80@x86-64"}},
+                                                "cc",
+                                                EMBEDDED(cuda_runtime),
+                                                EMBEDDED(cuda_calling),
+                                                EMBEDDED(cuda_main),
+                                                true}};
+  });
   std::string known;
-  for (const Processors& p : kinds) {
+  for (const Processors& p : *kinds) {
     bool has = false;
     for (const Level& l : p.levels) {
       known += (known.empty() ? "" : ", ") + l.target;

@@ -12,6 +12,7 @@
 #include "runtime/device.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/lazy.h"
 #include "tensor/dispatch.h"
 #include "tensor/recorded_call.h"
 #include "tensor/tensor_impl.h"
@@ -121,10 +122,10 @@ Tensor BodyRecorder::make_recorded(Number n) {
 // The derivative will be that of the body, which has to know where none flows: at what was detached or made without gradients.
 Number BodyRecorder::seen(const Tensor& t, Number n) {
   if (!grad_mode_ || !flows_[n] || t.requires_grad() || !is_floating(t.scalar_type())) return n;
-  static const ops::Row& detach = ops::at("aten::detach");
+  static constinit Lazy<const ops::Row&> detach([]() -> auto& { return ops::at("aten::detach"); });
   if (auto it = detached_.find(n); it != detached_.end()) return it->second;
   Event e;
-  e.row = &detach;
+  e.row = &*detach;
   e.args.push_back(ir::Arg(capture::numbered(n)));
   return detached_[n] = add(std::move(e));
 }

@@ -7,6 +7,7 @@
 
 #include "ops/builder.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "tensor/dispatch.h"
 #include "transforms/derived.h"
@@ -162,7 +163,7 @@ std::vector<Tensor> call(const Flow& flow, const FlowArguments& arguments) {
   std::vector<CallArg> args{operands, IntArrayRef(sizes.data(), arguments.sizes.size())};
   args[1].named = named;
   for (const Scalar& n : arguments.numbers) args.emplace_back(n);
-  static auto* rows = new Rows;
+  static constinit Lazy<Rows> rows;
   return eager::call_list(eager::op(rows->of(flow, arguments.numbers.size())), args);
 }
 

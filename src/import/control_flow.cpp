@@ -6,6 +6,7 @@
 
 #include "import/frame.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 // Operators that take graphs. Those with branches and loops are <brasa/control_flow.h>'s, so that `compile` has them in its graphs.
 namespace brasa::import {
@@ -150,22 +151,24 @@ void with_autocast(Frame& f, const Node& n) {
 }  // namespace
 
 Handler graph_handler(const std::string& target) {
-  static const Handlers kTable{
-      {"cond", cond},
-      {"while_loop", while_loop},
-      {"scan", scan},
-      {"map_impl", map_along},
-      {"map", map_along},
-      {"associative_scan", associative_scan},
-      {"wrap_with_set_grad_enabled", with_grad_mode},
-      {"wrap_with_autocast", with_autocast},
-      {"wrap", call_graph},
-      {"wrap_activation_checkpoint", call_graph},
-      {"tag_activation_checkpoint", call_graph},
-      {"strict_mode", call_graph},
-      {"invoke_subgraph", call_graph},
-  };
-  return find(kTable, "torch.ops.higher_order.", target);
+  static constinit Lazy<Handlers> kTable([] {
+    return Handlers{
+        {"cond", cond},
+        {"while_loop", while_loop},
+        {"scan", scan},
+        {"map_impl", map_along},
+        {"map", map_along},
+        {"associative_scan", associative_scan},
+        {"wrap_with_set_grad_enabled", with_grad_mode},
+        {"wrap_with_autocast", with_autocast},
+        {"wrap", call_graph},
+        {"wrap_activation_checkpoint", call_graph},
+        {"tag_activation_checkpoint", call_graph},
+        {"strict_mode", call_graph},
+        {"invoke_subgraph", call_graph},
+    };
+  });
+  return find(*kTable, "torch.ops.higher_order.", target);
 }
 
 }  // namespace brasa::import

@@ -1,6 +1,7 @@
 #include <brasa/call.h>
 
 #include "import/frame.h"
+#include "support/lazy.h"
 
 // Copies, conversions and views, whose memory the rest of a program may rely on. The operator table says what their values are; how
 // these lie in memory, the tensor's methods decide.
@@ -81,27 +82,29 @@ void empty(Frame& f, const Node& n) {
 }  // namespace
 
 Handler copy_handler(const std::string& target) {
-  static const Handlers kTable{
-      {"clone.default", clone},
-      {"contiguous.default", contiguous},
-      {"_to_copy.default", to_copy},
-      {"to.dtype", to},
-      {"to.device", to},
-      {"to.dtype_layout", to},
-      {"to.other", to_other},
-      {"view.default", view},
-      {"_unsafe_view.default", view},
-      {"transpose_.default", transpose_in_place},
-      {"swapaxes_.default", transpose_in_place},
-      {"swapdims_.default", transpose_in_place},
-      {"t_.default", t_in_place},
-      {"squeeze_.default", squeeze_in_place},
-      {"squeeze_.dim", squeeze_in_place},
-      {"unsqueeze_.default", unsqueeze_in_place},
-      {"empty_like.default", empty_like},
-      {"empty.memory_format", empty},
-  };
-  return find(kTable, "torch.ops.aten.", target);
+  static constinit Lazy<Handlers> kTable([] {
+    return Handlers{
+        {"clone.default", clone},
+        {"contiguous.default", contiguous},
+        {"_to_copy.default", to_copy},
+        {"to.dtype", to},
+        {"to.device", to},
+        {"to.dtype_layout", to},
+        {"to.other", to_other},
+        {"view.default", view},
+        {"_unsafe_view.default", view},
+        {"transpose_.default", transpose_in_place},
+        {"swapaxes_.default", transpose_in_place},
+        {"swapdims_.default", transpose_in_place},
+        {"t_.default", t_in_place},
+        {"squeeze_.default", squeeze_in_place},
+        {"squeeze_.dim", squeeze_in_place},
+        {"unsqueeze_.default", unsqueeze_in_place},
+        {"empty_like.default", empty_like},
+        {"empty.memory_format", empty},
+    };
+  });
+  return find(*kTable, "torch.ops.aten.", target);
 }
 
 }  // namespace brasa::import

@@ -1,5 +1,6 @@
 #include "import/frame.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 // Operators that Python libraries register for their models.
 namespace brasa::import {
@@ -13,10 +14,12 @@ void grouped_mm(Frame& f, const Node& n) {
 }  // namespace
 
 Handler library_handler(const std::string& target) {
-  static const Handlers kTable{
-      {"torch.ops.transformers.grouped_mm_fallback.default", grouped_mm},
-  };
-  return find(kTable, target);
+  static constinit Lazy<Handlers> kTable([] {
+    return Handlers{
+        {"torch.ops.transformers.grouped_mm_fallback.default", grouped_mm},
+    };
+  });
+  return find(*kTable, target);
 }
 
 }  // namespace brasa::import

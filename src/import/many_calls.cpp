@@ -4,6 +4,7 @@
 
 #include "import/frame.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 // torch.func.vmap as export leaves it in a graph: the nodes between two that begin and end many calls are what one call does.
 namespace brasa::import {
@@ -69,12 +70,14 @@ void nothing(Frame&, const Node&) {}
 }  // namespace
 
 Handler many_calls_handler(const std::string& target) {
-  static const Handlers kTable{
-      {"_vmap_increment_nesting", many_calls}, {"_vmap_decrement_nesting", outside_of_calls},
-      {"_add_batch_dim", outside_of_calls},    {"_remove_batch_dim", outside_of_calls},
-      {"lazy_load_decompositions", nothing},
-  };
-  return find(kTable, kPrefix, target);
+  static constinit Lazy<Handlers> kTable([] {
+    return Handlers{
+        {"_vmap_increment_nesting", many_calls}, {"_vmap_decrement_nesting", outside_of_calls},
+        {"_add_batch_dim", outside_of_calls},    {"_remove_batch_dim", outside_of_calls},
+        {"lazy_load_decompositions", nothing},
+    };
+  });
+  return find(*kTable, kPrefix, target);
 }
 
 }  // namespace brasa::import

@@ -5,6 +5,7 @@
 
 #include "import/frame.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "tensor/recorder.h"
 
 // Python's operators on numbers, what is asked about a tensor, and the checks of values and sizes.
@@ -300,24 +301,26 @@ void check_range(Frame& f, const Node& n) {
 }
 
 const Handlers& aten() {
-  static const Handlers kTable{
-      {"sym_size.int", size_of},
-      {"sym_stride.int", stride_of},
-      {"sym_numel.default", numel_of},
-      {"sym_storage_offset.default", offset_of},
-      {"item.default", item},
-      {"_local_scalar_dense.default", item},
-      {"Bool.Tensor", truth},
-      {"is_nonzero.default", truth},
-      {"_assert_scalar.default", assert_true},
-      {"_assert_async.default", assert_true},
-      {"_assert_async.msg", assert_true},
-      {"_assert_tensor_metadata.default", assert_metadata},
-      {"sym_constrain_range.default", check_range},
-      {"sym_constrain_range_for_size.default", check_range},
-      {"_print.default", nothing},
-  };
-  return kTable;
+  static constinit Lazy<Handlers> kTable([] {
+    return Handlers{
+        {"sym_size.int", size_of},
+        {"sym_stride.int", stride_of},
+        {"sym_numel.default", numel_of},
+        {"sym_storage_offset.default", offset_of},
+        {"item.default", item},
+        {"_local_scalar_dense.default", item},
+        {"Bool.Tensor", truth},
+        {"is_nonzero.default", truth},
+        {"_assert_scalar.default", assert_true},
+        {"_assert_async.default", assert_true},
+        {"_assert_async.msg", assert_true},
+        {"_assert_tensor_metadata.default", assert_metadata},
+        {"sym_constrain_range.default", check_range},
+        {"sym_constrain_range_for_size.default", check_range},
+        {"_print.default", nothing},
+    };
+  });
+  return *kTable;
 }
 
 // ---- The operations.
@@ -428,45 +431,47 @@ std::optional<Number::Quotient> minus(const Number& a, const Number& b) { return
 
 // By the last part of the name; functions of `operator`, `math` and `torch`.
 const Handlers& python() {
-  static const Handlers kTable{
-      {"add", real<kAdd, plus>},
-      {"sub", real<kSub, minus>},
-      {"mul", real<kMul, product_of>},
-      {"floordiv", binary<kFloorDiv>},
-      {"mod", binary<kMod>},
-      {"pow", binary<kPow>},
-      {"truediv", real<kTrueDiv, quotient_of>},
-      {"eq", binary<kEq>},
-      {"ne", binary<kNe>},
-      {"lt", binary<kLt>},
-      {"le", binary<kLe>},
-      {"gt", binary<kGt>},
-      {"ge", binary<kGe>},
-      {"and_", binary<kAnd>},
-      {"or_", binary<kOr>},
-      {"xor", binary<kXor>},
-      {"lshift", binary<kLeft>},
-      {"rshift", binary<kRight>},
-      {"neg", unary<kNeg>},
-      {"pos", identity},
-      {"abs", unary<kAbs>},
-      {"not_", unary<kNot>},
-      {"sym_not", unary<kNot>},
-      {"trunc", round_to<std::trunc, towards_zero>},
-      {"floor", round_to<std::floor, down>},
-      {"ceil", round_to<std::ceil, up>},
-      {"round", round_to<std::nearbyint, to_nearest>},
-      {"sym_int", round_to<std::trunc, towards_zero>},
-      {"sym_float", real<kFloat, quotient_by_one>},
-      {"sym_max", binary<kMax>},
-      {"sym_min", binary<kMin>},
-      {"sym_sqrt", unary<kSqrt>},
-      {"sqrt", unary<kSqrt>},
-      {"log2", unary<kLog2>},
-      {"sym_ite", choose},
-      {"sym_sum", sum},
-  };
-  return kTable;
+  static constinit Lazy<Handlers> kTable([] {
+    return Handlers{
+        {"add", real<kAdd, plus>},
+        {"sub", real<kSub, minus>},
+        {"mul", real<kMul, product_of>},
+        {"floordiv", binary<kFloorDiv>},
+        {"mod", binary<kMod>},
+        {"pow", binary<kPow>},
+        {"truediv", real<kTrueDiv, quotient_of>},
+        {"eq", binary<kEq>},
+        {"ne", binary<kNe>},
+        {"lt", binary<kLt>},
+        {"le", binary<kLe>},
+        {"gt", binary<kGt>},
+        {"ge", binary<kGe>},
+        {"and_", binary<kAnd>},
+        {"or_", binary<kOr>},
+        {"xor", binary<kXor>},
+        {"lshift", binary<kLeft>},
+        {"rshift", binary<kRight>},
+        {"neg", unary<kNeg>},
+        {"pos", identity},
+        {"abs", unary<kAbs>},
+        {"not_", unary<kNot>},
+        {"sym_not", unary<kNot>},
+        {"trunc", round_to<std::trunc, towards_zero>},
+        {"floor", round_to<std::floor, down>},
+        {"ceil", round_to<std::ceil, up>},
+        {"round", round_to<std::nearbyint, to_nearest>},
+        {"sym_int", round_to<std::trunc, towards_zero>},
+        {"sym_float", real<kFloat, quotient_by_one>},
+        {"sym_max", binary<kMax>},
+        {"sym_min", binary<kMin>},
+        {"sym_sqrt", unary<kSqrt>},
+        {"sqrt", unary<kSqrt>},
+        {"log2", unary<kLog2>},
+        {"sym_ite", choose},
+        {"sym_sum", sum},
+    };
+  });
+  return *kTable;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "import/types.h"
 #include "support/error.h"
 #include "support/json.h"
+#include "support/lazy.h"
 
 // The JSON of torch/_export/serde/schema.py, version 8.
 namespace brasa::import {
@@ -308,18 +309,20 @@ class Parser {
 
   OutputSpec output_spec(const Json& j) {
     using Kind = OutputSpec::Kind;
-    static const std::map<std::string, std::pair<Kind, const char*>> kKinds{
-        {"user_output", {Kind::User, nullptr}},
-        {"loss_output", {Kind::Loss, nullptr}},
-        {"buffer_mutation", {Kind::BufferMutation, "buffer_name"}},
-        {"parameter_mutation", {Kind::ParameterMutation, "parameter_name"}},
-        {"user_input_mutation", {Kind::InputMutation, "user_input_name"}},
-        {"gradient_to_parameter", {Kind::ParameterGradient, "parameter_name"}},
-        {"gradient_to_user_input", {Kind::InputGradient, "user_input_name"}},
-    };
+    static constinit Lazy<std::map<std::string, std::pair<Kind, const char*>>> kKinds([] {
+      return std::map<std::string, std::pair<Kind, const char*>>{
+          {"user_output", {Kind::User, nullptr}},
+          {"loss_output", {Kind::Loss, nullptr}},
+          {"buffer_mutation", {Kind::BufferMutation, "buffer_name"}},
+          {"parameter_mutation", {Kind::ParameterMutation, "parameter_name"}},
+          {"user_input_mutation", {Kind::InputMutation, "user_input_name"}},
+          {"gradient_to_parameter", {Kind::ParameterGradient, "parameter_name"}},
+          {"gradient_to_user_input", {Kind::InputGradient, "user_input_name"}},
+      };
+    });
     auto [kind, v] = only(j);
-    auto at = kKinds.find(kind);
-    if (at == kKinds.end()) error(str("an output of the kind ", kind));
+    auto at = kKinds->find(kind);
+    if (at == kKinds->end()) error(str("an output of the kind ", kind));
     return {at->second.first, at->second.second ? text(field(*v, at->second.second)) : ""};
   }
 

@@ -9,6 +9,7 @@
 #include "support/checked.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 
 namespace brasa::ir {
@@ -216,14 +217,14 @@ struct Nodes {
   Interned interned;
 };
 Nodes& all_nodes() {
-  static auto* instance = new Nodes;
+  static constinit Lazy<Nodes> instance;
   return *instance;
 }
 
 // An expression mostly has the symbols of its first operand or of its last one, and shares their list.
 std::vector<Expr>* symbols_of(const ExprNode& n) {
-  static auto* none = new std::vector<Expr>;
-  if (n.args.empty()) return none;
+  static constinit Lazy<std::vector<Expr>> none;
+  if (n.args.empty()) return &*none;
   std::vector<Expr> all = *n.args[0]->symbols;
   for (size_t i = 1; i < n.args.size(); ++i) collect_symbols(n.args[i], all);
   if (all.size() == n.args[0]->symbols->size()) return n.args[0]->symbols;
@@ -280,12 +281,12 @@ void ExprTable::destroy(ExprNode* n, std::vector<ExprNode*>& unused) {
 }
 
 Expr::Expr(int64_t constant) : node_(nullptr) {
-  static const auto* small = [] {
-    auto* numbers = new std::array<const ExprNode*, kLargest - kSmallest + 1>;
+  static constinit Lazy<std::array<const ExprNode*, kLargest - kSmallest + 1>> small([] {
+    std::array<const ExprNode*, kLargest - kSmallest + 1> numbers;
     for (int64_t v = kSmallest; v <= kLargest; ++v)
-      (*numbers)[v - kSmallest] = ExprTable::make(ExprKind::Constant, v, {}).node();
+      numbers[v - kSmallest] = ExprTable::make(ExprKind::Constant, v, {}).node();
     return numbers;
-  }();
+  });
   if (is_small(constant))
     node_ = (*small)[constant - kSmallest];
   else

@@ -4,6 +4,7 @@
 
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/lazy.h"
 
 namespace brasa::ir {
 namespace {
@@ -15,8 +16,8 @@ struct InputOp final : Op {
 }  // namespace
 
 const Op* input_op() {
-  static const InputOp* op = new InputOp;
-  return op;
+  static constinit Lazy<InputOp> op;
+  return &*op;
 }
 
 std::string_view name(Level level) {
@@ -119,9 +120,9 @@ Arg ValueMap::operator()(const Arg& a) const {
 }
 
 const std::vector<Expr>& strides_of(const Graph& graph, Value v) {
-  static const std::vector<Expr> none;
+  static constinit Lazy<std::vector<Expr>> none;
   int i = graph.input_index(v);
-  return i >= 0 ? graph.inputs()[i].strides : none;
+  return i >= 0 ? graph.inputs()[i].strides : *none;
 }
 
 std::vector<Expr> contiguous_strides(const Shape& shape) {

@@ -5,6 +5,7 @@
 
 #include "ir/text.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::ir {
 namespace {
@@ -372,13 +373,13 @@ class Parser {
   }
 
   static const Param& stride_param() {
-    static const Param p = [] {
+    static constinit Lazy<Param> p([] {
       Param q;
       q.type = ParamType::Int;
       q.list = true;
       return q;
-    }();
-    return p;
+    });
+    return *p;
   }
 
   void node() {

@@ -146,7 +146,7 @@ std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const st
 
 std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
                                     bool causal, Value mask, std::optional<double> scale) {
-  static const Row& row = at("prim::attention_backward");
+  const Row& row = at("prim::attention_backward");
   Operands o = operands(q, k, v, dropout, causal, mask, scale);
   check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
   if (std::optional<double> known = factor(q, scale); known && !mask) {
@@ -248,31 +248,40 @@ std::vector<Value> efficient_backward(Value g, Value q, Value k, Value v, Value 
 
 std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value v, bool causal,
                                                         std::optional<double> scale) {
-  static const Row& row = at("prim::attention");
+  const Row& row = at("prim::attention");
   if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4) return std::nullopt;
   // Kernels are made for a number of features: where it is not known, the example's becomes a fact, if there is a kernel.
   ir::Facts& facts = Builder::current().facts();
   Expr features = facts.known(size_of(q, 3));
   if (!features.is_constant() && !facts.has_hint(features)) return std::nullopt;
   if (!features.is_constant()) features = facts.hint(features);
-  Args args = {q, k, v, causal, scale.value_or(1 / std::sqrt(static_cast<double>(features.constant())))}, sample = args;
-  auto with_features = [&](Value x) {
+  Args args = {q, k, v, causal, scale.value_or(1 / std::sqrt(static_cast<double>(features.constant())))};
+  auto with_features = [](Value x, Expr count) {
     Shape shape = shape_of(x);
-    shape[3] = features;
+    shape[3] = count;
     return shape;
   };
-  ir::Graph side;
-  for (size_t i = 0; i < 3; ++i) {
-    Value x = args[i].get<Value>();
-    sample[i] = side.add_input({dtype_of(x), with_features(x), false});
+  auto takes = [&](Expr count) {
+    ir::Graph side;
+    Args sample = args;
+    for (size_t i = 0; i < 3; ++i) {
+      Value x = args[i].get<Value>();
+      sample[i] = side.add_input({dtype_of(x), with_features(x, count), false});
+    }
+    return TargetScope::takes(row, sample);
+  };
+  if (!takes(features)) {
+    // A program without the kernel is not one for fewer features: those have it, and a backward pass that reads other values.
+    if (takes(1)) same_size(size_of(q, 3), features);
+    return std::nullopt;
   }
-  if (!TargetScope::takes(row, sample) || !same_size(size_of(q, 3), size_of(v, 3))) return std::nullopt;
+  if (!same_size(size_of(q, 3), size_of(v, 3))) return std::nullopt;
   for (int64_t d = 0; d < 2; ++d)
     if (!same_size(size_of(q, d), size_of(k, d)) || !same_size(size_of(q, d), size_of(v, d))) return std::nullopt;
   for (size_t i = 0; i < 3; ++i) {
     Value x = args[i].get<Value>();
     if (!same_size(size_of(x, 3), features)) return std::nullopt;
-    if (Shape shape = with_features(x); !(shape_of(x) == shape)) args[i] = prim::reshape(x, shape);
+    if (Shape shape = with_features(x, features); !(shape_of(x) == shape)) args[i] = prim::reshape(x, shape);
   }
   std::vector<Value> out = Builder::current().call(row, std::move(args));
   Value heads = heads_inside(out[0]);
@@ -280,7 +289,7 @@ std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value 
 }
 
 std::optional<Value> masked_attention_of_target(Value q, Value k, Value v, Value mask, std::optional<double> scale) {
-  static const Row& row = at("prim::masked_attention");
+  const Row& row = at("prim::masked_attention");
   if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4 || rank_of(mask) > 4) return std::nullopt;
   auto features = size_of(q, 3).maybe_constant();
   while (rank_of(mask) < 4) mask = unsqueeze(mask, 0);

@@ -7,6 +7,7 @@
 #include "ops/rows.h"
 #include "ops/table.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::ops {
 namespace {
@@ -113,13 +114,13 @@ struct Additional {
   bool too_late = false;
 };
 Additional& additional() {
-  static Additional instance;
-  return instance;
+  static constinit Lazy<Additional> instance;
+  return *instance;
 }
 
 std::vector<Family>& added() {
-  static std::vector<Family> instance;
-  return instance;
+  static constinit Lazy<std::vector<Family>> instance;
+  return *instance;
 }
 
 void add(const Listed& family, Table& t) {

@@ -189,6 +189,12 @@ Value position_in_windows(const Window& w, const Shape& plane, DType dtype) {
   return out;
 }
 
+// Positions need few bits: they go to memory, and are compared, as narrow numbers.
+DType dtype_of_positions(Expr count) {
+  constexpr int64_t kMost = int64_t{1} << 24;
+  return is_less(count, kMost) ? DType::Int32 : DType::Int64;
+}
+
 // The first maximum of each window takes the window's gradient. Each element adds up what it gets from the windows that it lies in.
 template <int kSpatial>
 std::vector<Value> max_pool_vjp(const Saved& s) {
@@ -198,10 +204,8 @@ std::vector<Value> max_pool_vjp(const Saved& s) {
   Value x = s.in(0), b = batched("max_pool", x, kSpatial, unbatched);
   MaxPool p = max_pooled(b, w);
   Shape plane(shape_of(b).begin() + 2, shape_of(b).end());
-  // Positions need few bits: they go to memory, and are compared, as narrow numbers.
-  constexpr int64_t kMost = int64_t{1} << 24;
   Expr positions = size_of(p.windows, kSpatial + 2);
-  DType narrow = is_less(positions, kMost) ? DType::Int32 : DType::Int64;
+  DType narrow = dtype_of_positions(positions);
   Value nowhere = size_tensor(positions, {}, narrow), zero = scalar(0, dtype_of(s.ct()));
   Value best = seen_from_elements(convert(p.best, narrow), w, plane, nowhere);
   Value g = seen_from_elements(prim::reshape(s.ct(), shape_of(p.best)), w, plane, zero);
@@ -262,31 +266,28 @@ Value window_sizes(const Window& w, size_t d, Expr size, const Shape& shape, boo
   return along(convert(end - start, dtype), dim, static_cast<int64_t>(shape.size()));
 }
 
+// What the sums of windows, [batch, channels, windows…], are divided by.
+Value window_divisor(Value sums, Value x, const Window& w, bool count_include_pad, std::optional<Number> divisor) {
+  BRASA_CHECK(!divisor || !divisor->is(0), "divisor must be not zero");
+  DType t = dtype_of(sums);
+  if (divisor) return scalar(*divisor, t);
+  bool padded = std::any_of(w.padding.begin(), w.padding.end(), [](Expr p) { return !p.is(0); });
+  if (!w.ceil_mode && (count_include_pad || !padded)) return size_tensor(ir::product(w.kernel), {}, t);
+  Value size;
+  for (size_t d = 0; d < w.spatial(); ++d) {
+    Value s = window_sizes(w, d, size_of(x, static_cast<int64_t>(d) + 2), shape_of(sums), count_include_pad, t);
+    size = size ? size * s : s;
+  }
+  return size;
+}
+
 Value avg_pooled(Value x, const Window& w, bool count_include_pad, std::optional<Number> divisor) {
   auto n = static_cast<int64_t>(w.spatial());
   bool unbatched;
-  Value b = batched("avg_pool", x, w.spatial(), unbatched);
-  BRASA_CHECK(!divisor || !divisor->is(0), "divisor must be not zero");
-  Value total = sum(windows_of(b, w, 0), counted(n + 2, n));
-  bool padded = std::any_of(w.padding.begin(), w.padding.end(), [](Expr p) { return !p.is(0); });
+  Value b = batched("avg_pool", x, w.spatial(), unbatched), total = sum(windows_of(b, w, 0), counted(n + 2, n));
+  Value size = window_divisor(total, b, w, count_include_pad, divisor);
   // Integers are divided as integers.
-  auto over = [&](Value size) {
-    return is_integral(dtype_of(total), true) ? pointwise("div", total, size) : total / size;
-  };
-  if (divisor) {
-    total = over(scalar(*divisor, dtype_of(total)));
-  } else if (!w.ceil_mode && (count_include_pad || !padded)) {
-    Expr k(1);
-    for (Expr e : w.kernel) k = k * e;
-    total = over(size_tensor(k, {}, dtype_of(total)));
-  } else {
-    Value size;
-    for (int64_t d = 0; d < n; ++d) {
-      Value s = window_sizes(w, d, size_of(b, d + 2), shape_of(total), count_include_pad, dtype_of(total));
-      size = size ? size * s : s;
-    }
-    total = over(size);
-  }
+  total = is_integral(dtype_of(total), true) ? pointwise("div", total, size) : total / size;
   return restored(total, unbatched);
 }
 
@@ -304,17 +305,41 @@ Value avg_pool1d(Value x, Shape kernel, Shape stride, Shape padding, bool ceil_m
 template <int kSpatial>
 Value avg_pool_backward(Value g, Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode,
                         bool count_include_pad, std::optional<Number> divisor) {
-  Value wide_x = to_opmath(x), scale = avg_pool<kSpatial>(constant_like(wide_x, 1), kernel, stride, padding, ceil_mode,
-                                                          count_include_pad, divisor);
-  check_same_shape("avg_pool_backward", g, scale);
   Window w = window_of(kSpatial, kernel, stride, padding, {Expr(1)}, ceil_mode);
   bool unbatched;
-  Value b = batched("avg_pool", wide_x, kSpatial, unbatched), v = windows_of(b, w, 0);
-  Value total = sum(windows_of(constant_like(b, 1), w, 0), counted(kSpatial + 2, kSpatial));
-  // The share of an element is the mean of ones divided by their number.
-  Value share = prim::reshape(to_opmath(g) * scale, shape_of(total)) / total;
-  Value spread = prim::broadcast(share, shape_of(v), counted(0, kSpatial + 2));
-  return convert(prim::reshape(pulled_through(b, v, spread), shape_of(x)), dtype_of(x));
+  Value b = batched("avg_pool", to_opmath(x), kSpatial, unbatched), v = windows_of(b, w, 0);
+  Value sums = sum(v, counted(kSpatial + 2, kSpatial));
+  check_same_shape("avg_pool_backward", g, restored(sums, unbatched));
+  Value share = prim::reshape(to_opmath(g), shape_of(sums));
+  share = share / window_divisor(sums, b, w, count_include_pad, divisor);
+  // Where windows overlap in steps, each element adds up the shares of those that it lies in; else along each dimension in turn.
+  constexpr int64_t kFewWindows = 16;
+  Expr near(1), steps(1);
+  for (size_t d = 0; d < kSpatial; ++d) {
+    near = near * windows_near(w, d);
+    steps = steps * w.stride[d];
+  }
+  Value spread;
+  if (near.is_constant() && near.constant() > 1 && near.constant() <= kFewWindows && !steps.is(1)) {
+    Shape plane(shape_of(b).begin() + 2, shape_of(b).end());
+    spread = seen_from_elements(share, w, plane, scalar(0, dtype_of(share)));
+    Value inside = ge(position_in_windows(w, plane, dtype_of_positions(ir::product(w.kernel))), 0);
+    inside = prim::broadcast(inside, shape_of(spread), counted(2, 2 * kSpatial));
+    spread = sum(prim::select(inside, spread, zeros_like(spread)), counted(kSpatial + 2, kSpatial));
+  } else {
+    spread = pulled_through(b, v, prim::broadcast(share, shape_of(v), counted(0, kSpatial + 2)));
+  }
+  return convert(prim::reshape(spread, shape_of(x)), dtype_of(x));
+}
+
+template <int kSpatial>
+std::vector<Value> avg_pool_vjp(const Saved& s) {
+  if (!s.ct()) return {};
+  constexpr bool kPlane = kSpatial > 1;  // the row along one dimension has no divisor
+  std::optional<Number> divisor;
+  if constexpr (kPlane) divisor = s.arg<std::optional<Number>>(6);
+  return {avg_pool_backward<kSpatial>(s.ct(), s.in(0), s.arg<Shape>(1), s.arg<Shape>(2), s.arg<Shape>(3),
+                                      s.arg<bool>(4), s.arg<bool>(5), divisor)};
 }
 
 // --- adaptive ---
@@ -492,6 +517,7 @@ void add_pools(Table& t) {
         .keeps_memory_format()
         .autocast(kPolicy, Autocast::None)
         .composed_in_opmath(avg_pool<n>)
+        .vjp(own_derivative(avg_pool_vjp<n>))
         .special("divisor_override", {0})
         .samples(
             {{sample({2, 3}, n, 6), list({2})}, {sample({2}, n, 7), list({3}), list({2}), list({1}), true, false}});
@@ -517,6 +543,7 @@ void add_pools(Table& t) {
     t.op("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=[0], bool ceil_mode=False, bool count_include_pad=True) -> Tensor")
         .doc("The mean of each window.")
         .composed_in_opmath(avg_pool1d)
+        .vjp(own_derivative(avg_pool_vjp<n>))
         .samples({{floats(2, 3, 6), list({2})}, {floats(2, 7), list({3}), list({2}), list({1}), true, false}});
   }
 }

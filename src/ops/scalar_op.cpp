@@ -5,6 +5,7 @@
 #include "ops/families.h"
 #include "ops/table.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::ops {
 namespace {
@@ -17,13 +18,13 @@ constexpr std::string_view kNames[] = {"",
 
 using Rows = std::array<const Row*, std::size(kNames)>;
 const Rows& rows() {
-  static const Rows rows = [] {
+  static constinit Lazy<Rows> rows([] {
     Rows all{};
     for (const Row* row : primitives())
       if (row->scalar != ScalarOp::None) all[static_cast<size_t>(row->scalar)] = row;
     return all;
-  }();
-  return rows;
+  });
+  return *rows;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "ops/algebra.h"
 #include "ops/families.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::ops {
 
@@ -371,7 +372,7 @@ struct Primitives {
     }
   }
   static const Primitives& get() {
-    static const auto* instance = new Primitives;
+    static constinit Lazy<Primitives> instance;
     return *instance;
   }
 };
@@ -379,11 +380,11 @@ struct Primitives {
 }  // namespace
 
 const Table& table() {
-  static const Table* instance = [] {
+  static constinit Lazy<Table&> instance([]() -> auto& {
     Table* t = Primitives::get().table;
     add_operators(*t);
-    return t;
-  }();
+    return *t;
+  });
   return *instance;
 }
 

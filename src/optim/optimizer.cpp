@@ -11,6 +11,7 @@
 
 #include "optim/numbers.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "tensor/program_state.h"
 #include "tensor/recorder.h"
 #include "tensor/tensor_impl.h"
@@ -240,7 +241,7 @@ Tensor Optimizer::step(LossClosure closure) {
     loss = closure();
   }
   NoGradGuard no_grad;
-  auto update_all = [](Optimizer* o) {
+  static constexpr auto update_all = [](Optimizer* o) {
     for (OptimizerParamGroup& group : o->param_groups_) o->update(group);
   };
   // The first step makes the state.
@@ -248,9 +249,9 @@ Tensor Optimizer::step(LossClosure closure) {
     update_all(this);
   } else {
     constexpr int kOptimizers = 64;
-    // Never destroyed, as devices are not.
-    static const auto& compiled = *new auto(compile(update_all, {.recompile_limit = kOptimizers}));
-    compiled(this);
+    using Compiled = decltype(compile(update_all, {}));
+    static constinit Lazy<Compiled> compiled([] { return compile(update_all, {.recompile_limit = kOptimizers}); });
+    (*compiled)(this);
   }
   return loss;
 }

@@ -4,6 +4,7 @@
 
 #include "support/epoch.h"
 #include "support/hash.h"
+#include "support/lazy.h"
 #include "support/words.h"
 
 namespace brasa::program {
@@ -50,7 +51,7 @@ struct VariantCache::Entry : Variant {
 };
 
 VariantCache& VariantCache::get() {
-  static auto* cache = new VariantCache;
+  static constinit Lazy<VariantCache> cache([] { return VariantCache(); });
   return *cache;
 }
 

@@ -8,6 +8,7 @@
 
 #include "runtime/float32_products.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "support/settings.h"
 #include "support/thread_object.h"
@@ -23,15 +24,11 @@ namespace {
 struct Table {
   static constexpr size_t kMost = 16;
   std::array<const DeviceRow*, kMost> rows{};
-  std::atomic<size_t> count{0};
+  std::atomic<size_t> count;
   Mutex mutex;
+  Table() : count(kDeviceRowCount) { std::copy_n(kDeviceRows, kDeviceRowCount, rows.begin()); }
   static Table& get() {
-    static Table* table = [] {
-      auto* t = new Table;
-      for (size_t i = 0; i < kDeviceRowCount; ++i) t->rows[i] = kDeviceRows[i];
-      t->count = kDeviceRowCount;
-      return t;
-    }();
+    static constinit Lazy<Table> table;
     return *table;
   }
 };
@@ -57,7 +54,7 @@ struct Callbacks {
   std::vector<std::pair<int, MemoryCallback>> list;
   int next = 1;
   static Callbacks& get() {
-    static auto* c = new Callbacks;
+    static constinit Lazy<Callbacks> c;
     return *c;
   }
 };
@@ -125,8 +122,8 @@ const DeviceRow* find_device_row(std::string_view name) {
 }
 
 Device& host() {
-  static Device& device = kDeviceRows[0]->device(0);
-  return device;
+  static constinit Lazy<Device&> device([]() -> auto& { return kDeviceRows[0]->device(0); });
+  return *device;
 }
 
 Device& device_of(brasa::Device device) {
@@ -167,10 +164,10 @@ Stream stream_from_pool(Device& device, bool urgent) {
     std::vector<Stream> streams;
     size_t next = 0;
   };
-  static auto& mutex = *new Mutex;
-  static auto& pools = *new std::map<std::pair<const Device*, bool>, Pool>;  // for ever: work may end late
+  static constinit Mutex mutex;
+  static constinit Lazy<std::map<std::pair<const Device*, bool>, Pool>> pools;  // for ever: work may end late
   std::lock_guard lock(mutex);
-  Pool& pool = pools[{&device, urgent}];
+  Pool& pool = (*pools)[{&device, urgent}];
   if (pool.streams.size() < kStreams) pool.streams.push_back(device.make_stream(urgent));
   return pool.streams[pool.next++ % kStreams];
 }

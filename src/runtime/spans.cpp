@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "support/source_line.h"
 
@@ -36,7 +37,7 @@ struct Spans {
   std::atomic<bool> shapes = false, stack = false;
 
   static Spans& get() {
-    static auto* spans = new Spans;
+    static constinit Lazy<Spans> spans;
     return *spans;
   }
 };

@@ -1,4 +1,5 @@
 #include "support/epoch.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 
 #include <linux/membarrier.h>
@@ -25,7 +26,7 @@ template <class Slot>
 struct Slots {
   std::atomic<Slot*> first{nullptr};
   static Slots& get() {
-    static auto* slots = new Slots;
+    static constinit Lazy<Slots> slots;
     return *slots;
   }
   // Slots of threads that ended are used again; none is ever freed.
@@ -50,7 +51,7 @@ struct Waiting {
   Mutex mutex;
   std::vector<Retired> retired;
   static Waiting& get() {
-    static auto* waiting = new Waiting;
+    static constinit Lazy<Waiting> waiting;
     return *waiting;
   }
 };

@@ -21,6 +21,7 @@ struct alignas(64) Holders {
 Holders g_holders[64];
 
 std::atomic<bool> g_forking{false};
+std::atomic<uint64_t> g_forks{0};
 std::mutex g_fork;  // held by the thread that forks
 
 BRASA_THREAD_WORD int t_depth = 0;
@@ -83,6 +84,7 @@ void before_fork() {
   wait_for_others();
 }
 void end_fork() {
+  ++g_forks;
   g_forking = false;
   g_forking.notify_all();
   g_fork.unlock();
@@ -126,6 +128,8 @@ void detail::begin_lock() {
 void detail::end_lock() {
   if (--t_depth == 0) t_holders->count.fetch_sub(1, std::memory_order_release);
 }
+
+uint64_t forks() { return g_forks.load(); }
 
 int held_locks() { return t_depth; }
 

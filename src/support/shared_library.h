@@ -1,5 +1,7 @@
 #pragma once
 
+#include "support/lazy.h"
+
 namespace brasa {
 
 /// A library of the system that is loaded when it is first needed, so that programs which never need it run without it.
@@ -15,8 +17,8 @@ struct SharedLibrary {
 }  // namespace brasa
 
 // A function that a header declares, in the library that has it: `BRASA_SYMBOL(kPng, png_read_info)(png, info)`. It is looked up once.
-#define BRASA_SYMBOL(library, name)                                                     \
-  ([] {                                                                                 \
-    static const auto f = reinterpret_cast<decltype(&::name)>((library).symbol(#name)); \
-    return f;                                                                           \
+#define BRASA_SYMBOL(library, name)                                                  \
+  ([] {                                                                              \
+    static constinit ::brasa::Lazy<void*> f([] { return (library).symbol(#name); }); \
+    return reinterpret_cast<decltype(&::name)>(*f);                                  \
   }())

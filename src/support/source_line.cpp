@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "support/str.h"
 
@@ -77,8 +78,8 @@ std::string demangled(const char* name) {
 
 // What is at an address does not change; to find it takes a process.
 const std::vector<Frame>& frames_at(void* address) {
-  static Mutex mutex;
-  static auto* known = new std::map<void*, std::vector<Frame>>;
+  static constinit Mutex mutex;
+  static constinit Lazy<std::map<void*, std::vector<Frame>>> known;
   std::lock_guard lock(mutex);
   auto [it, fresh] = known->try_emplace(address);
   Dl_info info{};

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <cstdio>
 
+#include "support/lazy.h"
+
 namespace brasa {
 namespace {
 
@@ -10,8 +12,8 @@ thread_local WarningHandler* current = nullptr;
 std::atomic<bool> always{false};
 
 WarningHandler& standard() {
-  static WarningHandler handler;
-  return handler;
+  static constinit Lazy<WarningHandler> handler;
+  return *handler;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 
 #include "support/error.h"
+#include "support/lazy.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
 #include "tensor/recorder.h"
@@ -46,22 +47,22 @@ Tensor& Tensor::copy_(const Tensor& src, bool non_blocking) const {
   auto& self = const_cast<Tensor&>(*this);
   if (is_same(src)) return self;
   if (impl_of(src)->device().id() != device()) return copy_(src.to(device(), scalar_type(), non_blocking));
-  static eager::Operator& op = eager::op("aten::copy");
-  return eager::call_in_place(op, {*this, src}, *this);
+  static constinit Lazy<eager::Operator&> op([]() -> auto& { return eager::op("aten::copy"); });
+  return eager::call_in_place(*op, {*this, src}, *this);
 }
 
 Tensor& Tensor::fill_(const Scalar& value) const {
-  static eager::Operator& op = eager::op("aten::fill.Scalar");
-  return eager::call_in_place(op, {*this, value}, *this);
+  static constinit Lazy<eager::Operator&> op([]() -> auto& { return eager::op("aten::fill.Scalar"); });
+  return eager::call_in_place(*op, {*this, value}, *this);
 }
 Tensor& Tensor::fill_(const Tensor& value) const {
-  static eager::Operator& op = eager::op("aten::fill.Tensor");
+  static constinit Lazy<eager::Operator&> op([]() -> auto& { return eager::op("aten::fill.Tensor"); });
   BRASA_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got ", value);
-  return eager::call_in_place(op, {*this, value}, *this);
+  return eager::call_in_place(*op, {*this, value}, *this);
 }
 Tensor& Tensor::zero_() const {
-  static eager::Operator& op = eager::op("aten::zero");
-  return eager::call_in_place(op, {*this}, *this);
+  static constinit Lazy<eager::Operator&> op([]() -> auto& { return eager::op("aten::zero"); });
+  return eager::call_in_place(*op, {*this}, *this);
 }
 
 Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy,

@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "support/lazy.h"
 #include "support/mutex.h"
 
 namespace brasa {
@@ -44,7 +45,7 @@ Generator::Key Generator::take(uint64_t count) {
 }
 
 Generator& default_generator() {
-  static auto* g = new Generator;
+  static constinit Lazy<Generator> g;
   return *g;
 }
 void manual_seed(uint64_t seed) { default_generator().set_current_seed(seed); }

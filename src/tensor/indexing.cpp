@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "support/error.h"
+#include "support/lazy.h"
 #include "tensor/dispatch.h"
 #include "tensor/masks.h"
 
@@ -240,8 +241,8 @@ Tensor Tensor::index(ArrayRef<std::optional<Tensor>> indices) const {
   OptionalTensors at = eager::read_positions(*this, indices);
   for (size_t d = 0; d < at.size(); ++d)
     if (at[d] && sizes()[d] == 0 && at[d]->numel() > 0) fail_index("index is out of bounds for dimension with size 0");
-  static eager::Operator& op = eager::op("aten::index.Tensor");
-  return eager::call_one(op, {*this, ArrayRef<std::optional<Tensor>>(at)});
+  static constinit Lazy<eager::Operator&> op([]() -> auto& { return eager::op("aten::index.Tensor"); });
+  return eager::call_one(*op, {*this, ArrayRef<std::optional<Tensor>>(at)});
 }
 
 Tensor& Tensor::index_put_(ArrayRef<TensorIndex> indices, const Tensor& values) const {
@@ -266,9 +267,9 @@ Tensor& Tensor::index_put_(std::initializer_list<TensorIndex> indices, const Sca
 Tensor& Tensor::index_put_(ArrayRef<std::optional<Tensor>> indices, const Tensor& values, bool accumulate) const {
   checked_impl(*this);
   OptionalTensors at = eager::written_positions(*this, indices);
-  static eager::Operator& op = eager::op("aten::index_put");
+  static constinit Lazy<eager::Operator&> op([]() -> auto& { return eager::op("aten::index_put"); });
   Tensor fitted = values.scalar_type() == scalar_type() ? values : values.to(scalar_type());
-  return eager::call_in_place(op, {*this, ArrayRef<std::optional<Tensor>>(at), fitted, accumulate}, *this);
+  return eager::call_in_place(*op, {*this, ArrayRef<std::optional<Tensor>>(at), fitted, accumulate}, *this);
 }
 Tensor& Tensor::index_put_(std::initializer_list<std::optional<Tensor>> indices, const Tensor& values,
                            bool accumulate) const {

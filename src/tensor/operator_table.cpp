@@ -1,9 +1,8 @@
 #include <algorithm>
-#include <atomic>
-#include <mutex>
 #include <unordered_map>
 
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "support/words.h"
 #include "tensor/dispatch.h"
@@ -98,14 +97,8 @@ struct Operators {
     }
   }
   static Operators& get() {
-    // A lock, for which a fork waits, as it does not for a static that another thread makes.
-    static constinit std::atomic<Operators*> all{nullptr};
-    if (Operators* made = all.load(std::memory_order_acquire)) [[likely]]
-      return *made;
-    static constinit Mutex making;
-    std::lock_guard lock(making);
-    if (!all.load(std::memory_order_relaxed)) all.store(new Operators, std::memory_order_release);
-    return *all.load(std::memory_order_relaxed);
+    static constinit Lazy<Operators> all;
+    return *all;
   }
 };
 

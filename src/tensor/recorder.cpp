@@ -3,6 +3,7 @@
 #include <brasa/tensor.h>
 
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa {
 
@@ -30,8 +31,8 @@ class Lost final : public Recorder {
 }  // namespace
 
 Recorder* Recorder::lost() {
-  static auto* lost = new Lost;
-  return lost;
+  static constinit Lazy<Lost> lost;
+  return &*lost;
 }
 
 Recorder::~Recorder() = default;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "support/lazy.h"
 #include "tensor/tensor_impl.h"
 
 namespace brasa::eager {
@@ -27,15 +28,19 @@ bool has_kernel(const TensorImpl& q, const TensorImpl& k, const TensorImpl& v, b
   return q.strides[rank - 1] == 1 && !may_overlap_itself(q.sizes, q.strides);
 }
 
+struct Attention {
+  const ops::Row *any = &ops::at("aten::scaled_dot_product_attention"),
+                 *kernel = &ops::at("aten::_scaled_dot_product_flash_attention_for_cpu");
+};
+
 bool is_attention_with_kernel(const Operator& op, CallArgs args) {
-  static const ops::Row *attention = &ops::at("aten::scaled_dot_product_attention"),
-                        *kernel = &ops::at("aten::_scaled_dot_product_flash_attention_for_cpu");
-  if (&op.row() != attention && &op.row() != kernel) return false;
+  static constinit Lazy<Attention> attention;
+  if (&op.row() != attention->any && &op.row() != attention->kernel) return false;
   const TensorImpl *q = tensor_at(args, 0), *k = tensor_at(args, 1), *v = tensor_at(args, 2);
   if (!q || !k || !v || q->contiguous) return false;
   bool flag = args.size() > 7 && args[7].kind == Kind::Bool && args[7].integer;
-  if (!has_kernel(*q, *k, *v, &op.row() == attention && flag)) return false;
-  if (&op.row() == kernel) return true;
+  if (!has_kernel(*q, *k, *v, &op.row() == attention->any && flag)) return false;
+  if (&op.row() == attention->kernel) return true;
   const TensorImpl* mask = tensor_at(args, 3);
   bool drops = args.size() > 4 && is_number(args[4]) && number_of(args[4]).toDouble() != 0;
   return !drops && (!mask || mask->rank() == 2 || mask->rank() == 4);

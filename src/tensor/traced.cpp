@@ -4,6 +4,7 @@
 
 #include "ops/bodies.h"
 #include "ops/builder.h"
+#include "support/lazy.h"
 #include "transforms/tangent.h"
 
 namespace brasa::eager {
@@ -11,8 +12,8 @@ namespace {
 
 // Those of compositions that have derivatives of their own are no part of these: such a row gives what its derivative reads.
 bool is_loop(const ir::Node& n) {
-  static const ops::Row& loop = ops::at("prim::scan_loop");
-  return n.op == &loop;
+  static constinit Lazy<const ops::Row&> loop([]() -> auto& { return ops::at("prim::scan_loop"); });
+  return n.op == &*loop;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "ops/primitives/interp.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/lazy.h"
 #include "support/pool_allocator.h"
 #include "tensor/autograd/record.h"
 #include "tensor/geometry.h"
@@ -286,8 +287,8 @@ bool call_view(Operator& op, CallArgs args, Results& results) {
   if (args.empty() || args[0].kind != Kind::Tensor) return false;
   bool part = op.row().over_storage && args.size() >= 3 && !is_whole_memory(*impl_of(*args[0].tensor));
   if (!part) return make_views(op, args, results);
-  static Operator& as_strided = eager::op("aten::as_strided");
-  return view_memory(takes_offset(op.row()) ? op : as_strided, args, results);
+  static constinit Lazy<Operator&> as_strided([]() -> auto& { return eager::op("aten::as_strided"); });
+  return view_memory(takes_offset(op.row()) ? op : *as_strided, args, results);
 }
 
 std::vector<const ViewLink*> links_to(const ViewLink* last) {

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "support/lazy.h"
 #include "support/utf8.h"
 #include "text/bpe.h"
 #include "text/unicode.h"
@@ -9,24 +10,24 @@ namespace {
 
 // Bytes that are printable in Latin-1 are themselves, the others follow from U+0100 on.
 const std::array<char32_t, 256>& characters() {
-  static const auto* table = [] {
-    auto* out = new std::array<char32_t, 256>();
+  static constinit Lazy<std::array<char32_t, 256>> table([] {
+    std::array<char32_t, 256> out;
     char32_t next = 0x100;
     for (char32_t b = 0; b < 256; ++b) {
       bool printable = (b >= '!' && b <= '~') || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
-      (*out)[b] = printable ? b : next++;
+      out[b] = printable ? b : next++;
     }
     return out;
-  }();
+  });
   return *table;
 }
 
 std::optional<char> byte_of(char32_t c) {
-  static const auto* bytes = [] {
-    auto* out = new std::unordered_map<char32_t, char>();
-    for (size_t b = 0; b < 256; ++b) out->emplace(characters()[b], static_cast<char>(b));
+  static constinit Lazy<std::unordered_map<char32_t, char>> bytes([] {
+    std::unordered_map<char32_t, char> out;
+    for (size_t b = 0; b < 256; ++b) out.emplace(characters()[b], static_cast<char>(b));
     return out;
-  }();
+  });
   auto at = bytes->find(c);
   return at == bytes->end() ? std::nullopt : std::optional(at->second);
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "support/error.h"
+#include "support/lazy.h"
 #include "text/bpe.h"
 #include "text/read.h"
 
@@ -35,9 +36,9 @@ class Reader {
 
   const Json& part(const char* name) const { return member(file_, name); }
   const Json& member(const Json& j, const char* name) const {
-    static const Json none;
+    static constinit Lazy<Json> none;
     auto at = j.find(name);
-    return at == j.end() ? none : *at;
+    return at == j.end() ? *none : *at;
   }
   std::string text(const Json& j, const char* name, const char* otherwise = nullptr) const {
     const Json& value = member(j, name);

@@ -11,6 +11,7 @@
 #include "ops/bodies.h"
 #include "ops/decompose.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "transforms/jvp.h"
 #include "transforms/vjp.h"
@@ -40,7 +41,7 @@ std::vector<bool> bits(std::string_view s) {
 class Registry {
  public:
   static Registry& get() {
-    static Registry* r = new Registry;
+    static constinit Lazy<Registry> r;
     return *r;
   }
   template <class F>

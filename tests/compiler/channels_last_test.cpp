@@ -108,7 +108,7 @@ TEST(ChannelsLast, Winograd) {
     Value x = relu(conv(v[0], v[1], {1, 1, 1}));
     return Values{relu(conv(x, v[2], {1, 1, 1}) + x)};
   };
-  std::vector<In> in = {image({3, 32, 11, 14}), image({33, 32, 3, 3}), image({33, 33, 3, 3})};
+  std::vector<In> in = {image({4, 32, 11, 14}), image({33, 32, 3, 3}), image({33, 33, 3, 3})};
   check_both(in, pair);
   auto kernels = check(in, pair).kernels;
   EXPECT_EQ(std::count_if(
@@ -127,7 +127,7 @@ TEST(ChannelsLast, GradientsByWeights) {
     Value x_by_channels = by_channels(x), y_by_channels = by_channels(y);
     return Values{prim::convolution(x_by_channels, y_by_channels, {1, 1}, {1, 1}, {0, 0}, {1, 1}, {2, 2}, 1), y};
   };
-  std::vector<In> in = {image({2, 32, 12, 14}), image({33, 32, 3, 3}), image({18, 33, 3, 3})};
+  std::vector<In> in = {image({4, 32, 12, 14}), image({33, 32, 3, 3}), image({18, 33, 3, 3})};
   check_both(in, step);
   auto kernels = check(in, step).kernels;
   EXPECT_TRUE(std::any_of(kernels.begin(), kernels.end(),

@@ -139,5 +139,25 @@ TEST(Memory, TheInterpreterTakesNoneForAnOperandWithoutElementsToRead) {
   EXPECT_EQ(out, 3);
 }
 
+// There is room for all panels of these three matrices, though not for what they are made of as well, which nobody else reads.
+TEST(Memory, OfWhatIsMadeOnceTheEndsAreKept) {
+  constexpr int64_t kRows = 2048, kColumns = 4096;
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts;
+  ops::Builder builder(graph, facts);
+  CompilerOptions options;
+  options.lasting = {false};
+  Value x = graph.add_input({DType::Float32, {64, kRows}, false});
+  for (int i = 0; i < 3; ++i) {
+    options.lasting.push_back(true);
+    Value w = prim::scan(graph.add_input({DType::Float32, {kRows, kColumns}, false}), 0, "add");
+    graph.add_output(prim::dot_general(x, w, {1}, {0}, {}, {}), -1);
+  }
+  auto executable = compile(graph, facts, options);
+  int64_t kept = 0;
+  for (const std::string& kernel : report_of(*executable)->kernels) kept += kernel.find("made once") != kernel.npos;
+  EXPECT_EQ(kept, 6);
+}
+
 }  // namespace
 }  // namespace brasa::compiler

@@ -122,22 +122,25 @@ TEST(Attention, Float32IsRounded) {
 
 // They stay where they belong: a query's in its row, a value's in its feature; a key's score of -infinity has no weight.
 TEST(Attention, NanAndInfinity) {
-  constexpr int64_t kLength = 40, kFeatures = 16;
-  for (DType dtype : {kBFloat16, kFloat32})
+  struct Kind {
+    DType dtype;
+    int64_t length, features;
+  };
+  for (auto [dtype, length, features] : {Kind{kBFloat16, 40, 16}, {kFloat32, 40, 16}, {kBFloat16, 230, 64}})
     for (float odd : {NAN, INFINITY, -INFINITY})
       for (int which : {0, 1, 2}) {
         std::vector<Tensor> x;
-        for (int i = 0; i < 3; ++i) x.push_back(randn({1, kLength, 1, kFeatures}).to(dtype));
+        for (int i = 0; i < 3; ++i) x.push_back(randn({1, length, 1, features}).to(dtype));
         x[which].select(1, 30).select(2, 5).fill_(odd);
-        Tensor out = empty({1, kLength, 1, kFeatures}, TensorOptions(kCUDA).dtype(dtype));
-        Tensor log_sum = empty({kLength}, kCUDA);
+        Tensor out = empty({1, length, 1, features}, TensorOptions(kCUDA).dtype(dtype));
+        Tensor log_sum = empty({length}, kCUDA);
         std::vector<Tensor> there;
         for (Tensor& t : x) {
           t = t.transpose(1, 2);
           there.push_back(t.to(kCUDA));
         }
         runtime::cuda::Attention a{
-            {dtype, kFeatures, false}, 1, 1, kLength, kLength, 0.25, of(there[0]), of(there[1]), of(there[2]),
+            {dtype, features, false}, 1, 1, length, length, 0.25, of(there[0]), of(there[1]), of(there[2]),
             log_sum.data_ptr()};
         run_attention(a, of(out.transpose(1, 2)), runtime::device_of(kCUDA), runtime::kDefaultStream);
         Tensor want = scaled_dot_product_attention(x[0].to(kFloat64), x[1].to(kFloat64), x[2].to(kFloat64),
@@ -157,6 +160,29 @@ TEST(Attention, TallBlocks) {
         for (int64_t features : {8, 40, 64}) check({dtype, queries, keys, features, causal, 0, true});
   }
   for (DType dtype : {kBFloat16, kFloat32}) check({dtype, 40, 70, 37, true, 3, true});
+}
+
+// Heads of 64 features, long enough for blocks of two groups: the last rows are a part of a group's, of a tile's, and of neither.
+TEST(Attention, GroupsOfWarps) {
+  for (DType dtype : {kBFloat16, kFloat16})
+    for (bool causal : {false, true})
+      for (auto [queries, keys] :
+           {std::pair<int64_t, int64_t>{128, 250}, {129, 257}, {300, 140}, {256, 256}, {331, 331}}) {
+        test::Counted groups(test::fake_driver(), "groups of warps");
+        check({dtype, queries, keys, 64, causal, queries == 331 ? 8 : 0});
+        EXPECT_EQ(groups(), 3);
+      }
+  // What is short, wide or narrow, or begins anywhere, is multiplied by single warps.
+  for (Case c : {Case{kBFloat16, 100, 300, 64, true},
+                 {kBFloat16, 300, 100, 64, true},
+                 {kBFloat16, 150, 150, 128, true},
+                 {kBFloat16, 150, 150, 56, true},
+                 {kBFloat16, 250, 250, 64, true, 1},
+                 {kFloat32, 150, 150, 64, true}}) {
+    test::Counted groups(test::fake_driver(), "groups of warps");
+    check(c);
+    EXPECT_EQ(groups(), 0) << text(c);
+  }
 }
 
 // One launch forward and one backward, of heads that a block has whole.
@@ -265,6 +291,22 @@ TEST(Attention, EagerCalls) {
     y.backward(ones(y.sizes()).to(kBFloat16).to(kCUDA));
     EXPECT_EQ(launches() - before, 3);  // forward once more
   }
+}
+
+// What has no kernel is composed, for its number of features alone: a call of fewer has one, and its backward pass another operand.
+TEST(Attention, EagerCallsOfWideHeadsFirst) {
+  set_float32_matmul_precision("high");
+  for (auto [dtype, wide] : {std::pair<DType, int64_t>{kBFloat16, 160}, {kFloat32, 80}})
+    for (int64_t features : {wide, int64_t{16}}) {
+      Tensor x = randn({kBatches, kHeads, 50, features}).to(dtype), there = x.to(kCUDA).requires_grad_();
+      int before = launches();
+      Tensor y = scaled_dot_product_attention(there, there, there);
+      EXPECT_EQ(launches() - before, features == 16) << name(dtype) << features;
+      before = launches();
+      y.backward(ones(y.sizes()).to(dtype).to(kCUDA));
+      EXPECT_EQ(launches() - before, features == 16 ? 3 : 0) << name(dtype) << features;
+    }
+  set_float32_matmul_precision("highest");
 }
 
 // One query, with a mask of a batch that leaves out some keys, none, or all; a row of keys and values beside the others.
@@ -438,6 +480,16 @@ TEST(Attention, Assembles) {
                                   cached ? "-arch=sm_90a" : "-arch=sm_80"))
           << features;
     }
+  // In the registers that a processor has for two blocks.
+  for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::ByQuery, AttentionPass::ByKey})
+    for (DType dtype : {kBFloat16, kFloat16})
+      for (bool causal : {false, true}) {
+        runtime::cuda::AttentionKind kind{dtype, 64, causal};
+        kind.grouped = true;
+        EXPECT_TRUE(test::assembles(runtime::cuda::attention_kernel(pass, kind).text,
+                                    "-arch=sm_90a --warn-on-spills --warning-as-error"))
+            << static_cast<int>(pass) << " " << name(dtype) << causal;
+      }
   for (AttentionPass pass : {AttentionPass::ByQuery, AttentionPass::ByKey})
     for (DType dtype : {kBFloat16, kFloat32})
       EXPECT_TRUE(

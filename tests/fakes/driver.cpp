@@ -67,6 +67,7 @@ struct Function {
   std::shared_ptr<const brasa::fakes::Program> program;  // none: it computes nothing
   size_t parameters = 0;
   HostKernel kernel = nullptr;  // instead
+  bool grouped = false;         // four warps multiply together
 };
 struct Module {
   std::string ptx;
@@ -304,6 +305,7 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
   if (entry == std::string::npos) return kNotFound;
   bool runs = std::string_view(name).starts_with("attention");
   auto* f = new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr};
+  f->grouped = m->ptx.find("wgmma.") != std::string::npos;
   for (size_t end = m->ptx.find(')', entry); (entry = m->ptx.find(".param", entry)) < end; ++entry) ++f->parameters;
   m->functions.push_back(f);
   *function = f;
@@ -325,6 +327,7 @@ BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, 
   Node node{[=](void** slots) {
               if (!f->program) return;
               log_of_calls.note("tensor cores");
+              if (f->grouped) log_of_calls.note("groups of warps");
               brasa::fakes::run(*f->program, blocks, threads, shared, slots);
             },
             {}};

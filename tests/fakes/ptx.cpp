@@ -180,6 +180,52 @@ float tf32(float v) {
   return std::bit_cast<float>((std::bit_cast<uint32_t>(v) + 0x1000u) & 0xffffe000u);
 }
 
+// Where a descriptor says that an element lies: rows of 128 bytes, each eight as far behind the eight before as it says, 16 bytes i of a row at
+// i ^ (row & 7).
+const std::byte* element_of_rows(Machine& m, uint64_t descriptor, int row, int column) {
+  constexpr uint64_t kSwizzledBy128 = 1, kRowBytes = 128;
+  if (descriptor >> 62 != kSwizzledBy128) fail("a matrix that is not swizzled by 128 bytes");
+  uint64_t start = (descriptor & 0x3fff) << 4, eight_rows = (descriptor >> 32 & 0x3fff) << 4;
+  if (start % 1024 >= kRowBytes && column) fail("rows that do not begin at a multiple of 1024 bytes");
+  uint64_t at = start + row / 8 * eight_rows + row % 8 * kRowBytes + 2 * column;
+  return m.shared_at(at ^ (at >> 7 & 7) << 4, 2);
+}
+// Of the 64 rows that four warps multiply together this warp has 16. Operands are registers or descriptors of shared memory; the last number says
+// whether a row of the right one is a column of the result, or what is summed over.
+template <class T>
+void multiply_group(Machine& m, const Instruction& i, uint32_t lanes) {
+  whole_warp(i, lanes);
+  constexpr int kDepth = 16, kRows = 16;
+  auto& r = *m.registers;
+  auto columns = static_cast<int>(2 * i.operands[0].list.size());
+  bool transposed = i.operands.back().value, adds = m.get(i.operands[3], 0);
+  auto number = [&](const Operand& matrix, int row, int column) {
+    T v;
+    std::memcpy(static_cast<void*>(&v), element_of_rows(m, m.get(matrix, 0), row, column), sizeof v);
+    return static_cast<float>(v);
+  };
+  std::vector<std::array<float, kDepth>> a(kRows), b(static_cast<size_t>(columns));
+  int first = static_cast<int>(m.first_thread) / kLanes % 4 * kRows;
+  for (int row = 0; row < kRows; ++row)
+    for (int k = 0; k < kDepth; ++k)
+      if (i.operands[1].kind == Operand::List)
+        a[row][k] = part<T>(u(r[i.operands[1].list[row / 8 + k / 8 * 2]][4 * (row % 8) + k % 8 / 2]), k % 2);
+      else
+        a[row][k] = number(i.operands[1], first + row, k);
+  for (int column = 0; column < columns; ++column)
+    for (int k = 0; k < kDepth; ++k)
+      b[column][k] = transposed ? number(i.operands[2], k, column) : number(i.operands[2], column, k);
+  for (int l = 0; l < kLanes; ++l)
+    for (size_t e = 0; e < i.operands[0].list.size(); ++e) {
+      const auto& left = a[l / 4 + e / 2 % 2 * 8];
+      const auto& right = b[e / 4 * 8 + 2 * (l % 4) + e % 2];
+      uint64_t& to = r[i.operands[0].list[e]][l];
+      float sum = adds ? std::bit_cast<float>(u(to)) : 0;
+      for (int k = 0; k < kDepth; ++k) sum += left[k] * right[k];
+      to = std::bit_cast<uint32_t>(sum);
+    }
+}
+
 template <bool transposed>
 void load_matrices(Machine& m, const Instruction& i, uint32_t lanes) {
   whole_warp(i, lanes);
@@ -304,12 +350,26 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", multiply<Half>},
       {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", multiply<BFloat16>},
       {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", multiply_tf32},
+      {"wgmma.fence.sync.aligned", [](M, I, L) {}},
+      {"wgmma.commit_group.sync.aligned", [](M, I, L) {}},
+      {"wgmma.wait_group.sync.aligned", [](M, I, L) {}},
+      {"fence.proxy.async.shared::cta", [](M, I, L) {}},
+      {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", multiply_group<Half>},
+      {"wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", multiply_group<BFloat16>},
+      {"wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", multiply_group<Half>},
+      {"wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16", multiply_group<BFloat16>},
       {"cvt.rna.tf32.f32", [](M m, I i, L l) { of_float(m, i, l, tf32); }},
       {"shfl.sync.bfly.b32",
        [](M m, I i, L lanes) {
          whole_warp(i, lanes);
          auto from = (*m.registers)[i.operands[1].reg];
          for (int l = 0; l < kLanes; ++l) m.set(i.operands[0], l, from[l ^ static_cast<int>(i.operands[2].value)]);
+       }},
+      {"shfl.sync.idx.b32",
+       [](M m, I i, L lanes) {
+         whole_warp(i, lanes);
+         uint64_t from = (*m.registers)[i.operands[1].reg][static_cast<size_t>(i.operands[2].value)];
+         for (int l = 0; l < kLanes; ++l) m.set(i.operands[0], l, from);
        }},
       {"mov.u32", word},
       {"mov.f32", word},
@@ -328,6 +388,13 @@ const std::map<std::string, Does, std::less<>>& instructions() {
            }
          });
        }},
+      {"mov.b64",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           auto& r = *m.registers;
+           m.set(i.operands[0], l, u(r[i.operands[1].list[0]][l]) | r[i.operands[1].list[1]][l] << 32);
+         });
+       }},
       {"not.pred", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{!v}; }); }},
       {"cvt.u32.u64", word},
       {"cvt.u64.u32", word},
@@ -343,6 +410,7 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"div.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a) / u(b)}; }); }},
       {"rem.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a) % u(b)}; }); }},
       {"and.b32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a & b)}; }); }},
+      {"xor.b32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a ^ b)}; }); }},
       {"shr.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a) >> b}; }); }},
       {"shl.b32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a << b)}; }); }},
       {"min.u32",

@@ -4,10 +4,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "runtime/cpu/code.h"
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/launch.h"
 #include "support/error.h"
+#include "support/mutex.h"
 
 namespace brasa::runtime {
 namespace {
@@ -87,6 +92,54 @@ TEST(Image, ForkedProcessesLoadForThemselves) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(run(before) + run(own) + run(another), 10);
   for (int end : {to_parent[0], to_parent[1], to_child[0], to_child[1]}) ::close(end);
+}
+
+// What another thread of the parent loads around the fork, in place of what it has dropped.
+TEST(Image, ForkedProcessesKeepWhatIsReplaced) {
+  struct Loaded {
+    cpu::KernelFunction function;
+    int64_t adds;
+  };
+  std::atomic<const Loaded*> last{nullptr};
+  std::atomic<bool> done{false};
+  std::thread other([&] {
+    std::vector<std::unique_ptr<Loaded>> all;
+    for (uint8_t n = 1; !done; n = n % 100 + 1) {
+      auto code = cpu::load(adding(n));
+      all.push_back(std::make_unique<Loaded>(Loaded{code->function(0), n}));
+      last = all.back().get();
+      for (int k = 0; k < 500; ++k) run(code);
+      last = nullptr;
+    }
+  });
+  Mutex mutex;
+  std::thread holder([&] {
+    while (!done) {
+      std::lock_guard lock(mutex);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+  });
+  for (int i = 0; i < 200; ++i) {
+    pid_t child = ::fork();  // waits for who holds the lock
+    if (child == 0) {
+      ::alarm(60);
+      const Loaded* here = last;
+      bool same = true;
+      for (int k = 0; here && k < 20000; ++k) {
+        int64_t total = 0;
+        const Slot slots[] = {reinterpret_cast<Slot>(&total)};
+        here->function(slots, 0, 1, nullptr);
+        same = same && total == here->adds;
+      }
+      ::_exit(same ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0) << i;
+  }
+  done = true;
+  other.join();
+  holder.join();
 }
 
 TEST(Image, ManyImagesShareTheArena) {

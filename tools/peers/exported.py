@@ -214,7 +214,7 @@ def main():
     def process(do, kind, name):
         options = [*(["--cpu-time"] if CPU_TIME else []), *(["--avx2"] if AVX2 else [])]
         out = subprocess.run([sys.executable, __file__, a.work, "--brasa", a.brasa, "--calls", str(a.calls), *options, "--only", do, kind, name],
-                             env=os.environ | THREADS | hidden.get(do, {}), check=True, capture_output=True, text=True).stdout
+                             env=os.environ | THREADS | hidden.get(do, {}), check=True, stdout=subprocess.PIPE, text=True).stdout
         return json.loads(out.splitlines()[-1])
 
     for name in a.models:

@@ -36,5 +36,8 @@ static void on_fault(int number, siginfo_t* info, void* context) {
 
 __attribute__((constructor)) static void hide(void) {
   struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};
-  if (sigaction(SIGSEGV, &action, NULL) || cpuid_faults(1)) perror("without_avx512");
+  if (sigaction(SIGSEGV, &action, NULL) || cpuid_faults(1)) {
+    perror("without_avx512: this processor cannot hide instructions");
+    _exit(1);
+  }
 }

@@ -8,6 +8,7 @@
 #include "compiler/kernels/pack.h"
 #include "compiler/loops/ops.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "support/settings.h"
 
@@ -17,14 +18,14 @@ namespace {
 enum class Tiers : uint8_t { Both, Baseline, Optimized };
 
 Tiers tiers() {
-  static const Tiers chosen = [] {
+  static constinit Lazy<Tiers> chosen([] {
     const char* given = environment("BRASA_TIERS");
     std::string_view name = given ? given : "both";
     BRASA_CHECK(name == "both" || name == "baseline" || name == "optimized", "BRASA_TIERS is '", name,
                 "': both, baseline or optimized was expected");
     return name == "both" ? Tiers::Both : name == "baseline" ? Tiers::Baseline : Tiers::Optimized;
-  }();
-  return chosen;
+  });
+  return *chosen;
 }
 
 // What has run for this part of what optimizing takes is likely to go on: loops of training do.
@@ -75,8 +76,8 @@ bool BaselineKernel::due() const {
 std::shared_ptr<BaselineKernel> baseline_kernel(const std::string& text, double size, const std::string& options,
                                                 runtime::Device& device, const LoadedKernel& code) {
   // A kernel keeps its code, so that no other one has its address.
-  static auto& mutex = *new Mutex;
-  static auto* kernels = new std::map<runtime::Function, std::weak_ptr<BaselineKernel>>;
+  static constinit Mutex mutex;
+  static constinit Lazy<std::map<runtime::Function, std::weak_ptr<BaselineKernel>>> kernels;
   static size_t sweep_at = 256;
   std::lock_guard lock(mutex);
   if (kernels->size() >= sweep_at) {

@@ -13,6 +13,7 @@
 #include "runtime/thread_pool.h"
 #include "support/error.h"
 #include "support/fresh_stack.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "support/processor_time.h"
 #include "support/settings.h"
@@ -22,7 +23,7 @@ namespace {
 
 std::atomic<bool> llvm_is_gone{false};
 
-// While it lives, this thread is in the code generator or loads it, and another one that forks waits.
+// While it lives, this thread is in the code generator, and another one that forks waits.
 struct InCodegen {
   InCodegen() { detail::begin_lock(); }
   ~InCodegen() { detail::end_lock(); }
@@ -31,8 +32,7 @@ struct InCodegen {
 };
 
 const BrasaCodegen& codegen() {
-  InCodegen loading;
-  static const BrasaCodegen* loaded = [] {
+  static constinit Lazy<const BrasaCodegen&> loaded([]() -> auto& {
     std::vector<std::string> places;
     if (const char* path = environment("BRASA_CODEGEN"))
       places = {path};
@@ -52,10 +52,10 @@ const BrasaCodegen& codegen() {
                   " belongs to another build of Brasa: this one is ", kCompilerVersion);
       // LLVM's own objects were made just now, so they are there until this is called.
       std::atexit([] { llvm_is_gone = true; });
-      return entry();
+      return *entry();
     }
     fail("the code generator could not be loaded (BRASA_CODEGEN may say where it is):" + why);
-  }();
+  });
   BRASA_CHECK(
       !llvm_is_gone,
       "kernels cannot be compiled any more: the program is exiting, and the code generator is gone. What static "

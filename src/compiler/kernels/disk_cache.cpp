@@ -16,6 +16,7 @@
 #include "compiler/version.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/lazy.h"
 #include "support/settings.h"
 
 namespace brasa::compiler {
@@ -98,10 +99,10 @@ uint64_t parse_size(std::string_view text, std::string_view what) {
 }
 
 DiskCache& DiskCache::get() {
-  static DiskCache* cache = [] {
+  static constinit Lazy<DiskCache> cache([] {
     const char* limit = environment("BRASA_CACHE_LIMIT");
-    return new DiskCache(default_folder(), limit ? parse_size(limit, "BRASA_CACHE_LIMIT") : kDefaultLimit);
-  }();
+    return DiskCache(default_folder(), limit ? parse_size(limit, "BRASA_CACHE_LIMIT") : kDefaultLimit);
+  });
   return *cache;
 }
 

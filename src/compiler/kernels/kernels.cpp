@@ -14,6 +14,7 @@
 #include "runtime/spans.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/lazy.h"
 #include "support/log.h"
 #include "support/mutex.h"
 
@@ -49,7 +50,7 @@ class Loaded {
 
 Mutex g_mutex;
 Loaded& loaded() {
-  static auto* kernels = new Loaded;
+  static constinit Lazy<Loaded> kernels;
   return *kernels;
 }
 KernelCounts g_counts;

@@ -21,6 +21,7 @@
 #include "compiler/kernels/codegen_client.h"
 #include "support/error.h"
 #include "support/fork.h"
+#include "support/lazy.h"
 #include "support/log.h"
 #include "support/mutex.h"
 
@@ -104,8 +105,8 @@ class Optimizer {
   }
 
   static Optimizer*& current() {
-    static auto* optimizer = new Optimizer;
-    return optimizer;
+    static constinit Lazy<Optimizer*> optimizer([] { return new Optimizer; });
+    return *optimizer;
   }
 
   void hold() {

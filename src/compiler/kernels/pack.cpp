@@ -17,6 +17,7 @@
 #include "compiler/kernels/codegen_client.h"
 #include "compiler/version.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "support/output_file.h"
 #include "support/settings.h"
@@ -36,7 +37,7 @@ struct Header {
 class Pack {
  public:
   static Pack& get() {
-    static Pack* pack = new Pack;
+    static constinit Lazy<Pack> pack;
     return *pack;
   }
 
@@ -131,7 +132,7 @@ class Pack {
 Mutex g_mutex;
 bool g_recording = false;
 std::vector<runtime::KernelImage>& recorded() {
-  static auto* images = new std::vector<runtime::KernelImage>;
+  static constinit Lazy<std::vector<runtime::KernelImage>> images;
   return *images;
 }
 

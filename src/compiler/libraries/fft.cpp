@@ -15,6 +15,7 @@
 #include "compiler/run/size_program.h"
 #include "ops/algebra.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 
 namespace brasa::compiler {
@@ -28,8 +29,9 @@ using ir::Value;
 template <class T>
 std::shared_ptr<const fourier::Transform<T>> transform_of(int64_t length) {
   constexpr size_t kKept = 16;
-  static auto& mutex = *new Mutex;
-  static std::list<std::pair<int64_t, std::shared_ptr<const fourier::Transform<T>>>> kept;
+  static constinit Mutex mutex;
+  static constinit Lazy<std::list<std::pair<int64_t, std::shared_ptr<const fourier::Transform<T>>>>> all;
+  auto& kept = *all;
   {
     std::lock_guard lock(mutex);
     for (auto it = kept.begin(); it != kept.end(); ++it)

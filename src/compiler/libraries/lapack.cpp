@@ -17,6 +17,7 @@
 #include "runtime/cpu/features.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/settings.h"
 #include "support/shared_library.h"
 
@@ -44,11 +45,11 @@ class ProcessorForOpenBlas {
   bool tells_;
 };
 void* symbol(const char* name) {
-  static void* const first = [] {
+  static constinit Lazy<void*> first([] {
     ProcessorForOpenBlas told;
     return kLapack.symbol("ilaver_");
-  }();
-  return first ? kLapack.symbol(name) : nullptr;
+  });
+  return *first ? kLapack.symbol(name) : nullptr;
 }
 
 // BRASA_LAPACK(T, potrf) gives the function of elements T, whose arguments are passed by address; BRASA_LAPACK_NAMED, where the one of
@@ -70,10 +71,10 @@ Function<T> find(const char* name, const char* complex_name) {
   const char letter = kComplex<T> ? (sizeof(T) == 8 ? 'c' : 'z') : (sizeof(T) == 4 ? 's' : 'd');
   return {symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
 }
-#define BRASA_LAPACK_NAMED(T, name, complex_name)               \
-  ([]() -> const Function<T>& {                                 \
-    static const Function<T> f = find<T>(#name, #complex_name); \
-    return f;                                                   \
+#define BRASA_LAPACK_NAMED(T, name, complex_name)                                       \
+  ([]() -> const Function<T>& {                                                         \
+    static constinit Lazy<Function<T>> f([] { return find<T>(#name, #complex_name); }); \
+    return *f;                                                                          \
   }())
 #define BRASA_LAPACK(T, name) BRASA_LAPACK_NAMED(T, name, name)
 

@@ -8,6 +8,7 @@
 #include "ops/table.h"
 #include "support/error.h"
 #include "support/fresh_stack.h"
+#include "support/lazy.h"
 
 namespace brasa::compiler {
 
@@ -178,8 +179,8 @@ Value LoopBuilder::op(std::string_view name, std::initializer_list<Value> operan
 }
 
 Value LoopBuilder::constant(Arg value, DType dtype) {
-  static const ops::Row& row = ops::at("prim::full");
-  return graph_.add(&row, {std::move(value), std::vector<Expr>{}, dtype}, {{dtype, {}, false}})->out();
+  static constinit Lazy<const ops::Row&> row([]() -> auto& { return ops::at("prim::full"); });
+  return graph_.add(&*row, {std::move(value), std::vector<Expr>{}, dtype}, {{dtype, {}, false}})->out();
 }
 
 Value LoopBuilder::convert(Value x, DType dtype) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "ops/table.h"
+#include "support/lazy.h"
 
 namespace brasa::compiler {
 namespace {
@@ -30,14 +31,14 @@ constexpr const char* kSchemas[] = {
 constexpr size_t kCount = std::size(kSchemas);
 
 const std::array<LoopRow, kCount>& rows() {
-  static const auto* rows = [] {
-    auto* made = new std::array<LoopRow, kCount>;
+  static constinit Lazy<std::array<LoopRow, kCount>> rows([] {
+    std::array<LoopRow, kCount> made;
     for (size_t i = 0; i < kCount; ++i) {
-      (*made)[i].schema = ir::parse_schema(kSchemas[i]);
-      (*made)[i].kind = static_cast<LoopOp>(i);
+      made[i].schema = ir::parse_schema(kSchemas[i]);
+      made[i].kind = static_cast<LoopOp>(i);
     }
     return made;
-  }();
+  });
   return *rows;
 }
 

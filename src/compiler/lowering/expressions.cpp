@@ -81,8 +81,7 @@ Value Expressions::leaf(const Node* n, const Index& index) {
     case Prim::Full: {
       // A number that is computed from sizes.
       if (auto* e = n->arg(0).get_if<Expr>(); e && !e->is_constant()) return b_.convert(b_.index(*e), t);
-      static const ir::Op* full = n->op;
-      return b_.graph().add(full, {n->arg(0), Shape{}, t}, {{t, {}, false}})->out();
+      return b_.graph().add(n->op, {n->arg(0), Shape{}, t}, {{t, {}, false}})->out();
     }
     case Prim::Iota: return b_.convert(b_.index(index[n->arg<Expr>(1).constant()]), t);
     default: return b_.index(n->arg<Expr>(0));

@@ -4,6 +4,7 @@
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/transform.h"
+#include "support/lazy.h"
 
 namespace brasa::compiler {
 
@@ -33,10 +34,10 @@ Value row_of_heads(const Written& w) {
 }  // namespace
 
 void read_attention_caches(Primitives& p, const PassContext& context) {
-  static const ops::Row& row = ops::at("prim::masked_attention");
+  static constinit Lazy<const ops::Row&> row([]() -> auto& { return ops::at("prim::masked_attention"); });
   constexpr size_t kKey = 1, kValue = 2, kAt = 5;
   transform(
-      p, context.facts, [](const ir::Node* n) { return n->op == &row && n->arg(kAt).is_none(); },
+      p, context.facts, [](const ir::Node* n) { return n->op == &*row && n->arg(kAt).is_none(); },
       [&](const ir::Node*, ir::Args& args, Primitives&) -> std::vector<Value> {
         auto key = written(args[kKey].get<Value>()), value = written(args[kValue].get<Value>());
         if (!key || !value || !(key->at == value->at)) return {};
@@ -47,7 +48,7 @@ void read_attention_caches(Primitives& p, const PassContext& context) {
         beside[kAt] = key->at;
         beside[kAt + 1] = key_row;
         beside[kAt + 2] = value_row;
-        return ops::Builder::current().call(row, std::move(beside));
+        return ops::Builder::current().call(*row, std::move(beside));
       });
 }
 

@@ -21,8 +21,10 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
   int registers = machine.vector_registers;
   ContractionTile best{1, 1, lanes};
   double best_cost = 1e300;
+  // More rows than the first cache has lines for one place would push each other out where they lie a power of two apart.
+  constexpr int kMostRows = 8;
   for (int v = 1; v <= 6; ++v)
-    for (int r = 1; r <= 14; ++r) {
+    for (int r = 1; r <= kMostRows; ++r) {
       if (r * v + v + 1 > registers) continue;
       double waste = 1;
       auto padded = [](int64_t size, int64_t tile) {
@@ -81,11 +83,14 @@ class Contractions {
     for (int64_t d : bf) result.push_back(sb[d]);
     Value ma = grouped(a, {ab, af, ac}), mb = grouped(b, {bb, bc, bf});  // [b] m k, [b] k n
     if (!m_.gpu && ac.size() > 1 && !(even(steps_of(ma)) && even(steps_of(mb)))) {
+      auto [sums_a, sums_b] = joined_sums(a, {ab, af}, ac, bc);
       std::vector<Dims> groups_a = {ab, af}, groups_b = {bb};  // [b] m k…, [b] k… n
-      for (int64_t d : ac) groups_a.push_back({d});
-      for (int64_t d : bc) groups_b.push_back({d});
+      groups_a.insert(groups_a.end(), sums_a.begin(), sums_a.end());
+      groups_b.insert(groups_b.end(), sums_b.begin(), sums_b.end());
       groups_b.push_back(bf);
       Value each_a = grouped(a, groups_a), each_b = grouped(b, groups_b);
+      Shape sums;
+      for (const Dims& g : sums_b) sums.push_back(product(pick(sb, g)));
       Steps in_a = steps_of(each_a), in_b = steps_of(each_b);
       bool wide = is(in_b.back(), 1), deep = is(in_b[in_b.size() - 2], 1) && is(in_a.back(), 1);
       // A batch's steps may be uneven: a matrix is found once.
@@ -93,15 +98,14 @@ class Contractions {
         return even({steps.begin() + static_cast<int64_t>(!ab.empty()), steps.end()});
       };
       auto product_of = [&](Value second) {
-        return prim::reshape(product_over_each(in_order(each_a), second, !bb.empty(), ac.size()), result);
+        return prim::reshape(product_over_each(in_order(each_a), second, !bb.empty(), sums.size()), result);
       };
       if (each_even(in_a) && wide) return product_of(in_order(each_b));
       // Rows may lie anywhere, if what is summed lies at even steps in each.
       Expr m = product(pick(sa, af)), n = product(pick(sb, bf));
       ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
-      if (even({in_a.end() - static_cast<int64_t>(ac.size()), in_a.end()}) && at_least(n, tile.lanes) &&
-          at_least(m, 48))
-        return product_of(panels(mb, rank_of(mb) - 1, tile.columns(), pick(sb, bc)));
+      if (even({in_a.end() - std::ssize(sums), in_a.end()}) && at_least(n, tile.lanes) && at_least(m, 48))
+        return product_of(panels(mb, rank_of(mb) - 1, tile.columns(), sums));
       if (each_even(in_a) && deep) return product_of(in_order(each_b));
     }
     if (!m_.gpu) steady_rows(ma);
@@ -118,6 +122,25 @@ class Contractions {
       if (!g.empty() || &g != groups.data()) shape.push_back(product(pick(s, g)));
     }
     return prim::reshape(prim::transpose(x, order), shape);
+  }
+
+  // The dimensions of both operands that are summed, those together through which the first one steps as through one.
+  std::pair<std::vector<Dims>, std::vector<Dims>> joined_sums(Value a, std::vector<Dims> groups, const Dims& ac,
+                                                              const Dims& bc) {
+    for (int64_t d : ac) groups.push_back({d});
+    Steps steps = steps_of(grouped(a, groups));
+    auto step = steps.end() - std::ssize(ac);
+    std::vector<Dims> of_a, of_b;
+    for (size_t i = 0; i < ac.size(); ++i, ++step) {
+      bool joins = i > 0 && step[-1] && step[0] && *step[-1] == *step[0] * shape_of(a)[ac[i]];
+      if (!joins) {
+        of_a.emplace_back();
+        of_b.emplace_back();
+      }
+      of_a.back().push_back(ac[i]);
+      of_b.back().push_back(bc[i]);
+    }
+    return {of_a, of_b};
   }
 
   // How far apart neighbours along each dimension are in memory; nothing where that depends on the place.
@@ -226,13 +249,11 @@ class Contractions {
       };
       b = pack ? packed(b, rank - 1, tile.columns()) : in_order(b);
       bool across = in_a ? !in_a->column.is(1) : tiles && is(step_within(a, rank - 2, tile.rows), 1);
-      bool crowds =
-          !across && in_a && !tiles && at_least(m * k, kLarge) && at_least(n, 128) && crowded(in_a->row, t, tile.rows);
       // Columns that lie near each other are read as they lie, if the second cache holds them; but for pairs.
       bool far = !in_a || words || at_least(m * k, kBeyondCache) || at_least(in_a->column, kFarColumn / size_of(t));
-      bool pack_rows = crowds || (across && far && at_least(n, 16) && at_least(m * k, kLarge / 16));
-      // What there is to compute along crowded rows is done as they lie; what is read as words is not widened.
-      if (crowds || (words && !pack_rows)) in_order(a);
+      bool pack_rows = across && far && at_least(n, 16) && at_least(m * k, kLarge / 16);
+      // What is read as words is not widened.
+      if (words && !pack_rows) in_order(a);
       if (pack_rows) a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes));
       DType multiplied = widened ? accumulator_of(t) : t;
       a = prim::convert(a, multiplied);
@@ -260,15 +281,6 @@ class Contractions {
   }
 
   bool at_least(Expr e, int64_t least) { return compiler::at_least(e, least, context_); }
-
-  // Whether the rows of a tile, which lie so many elements apart, fall on one place of the first cache, which does not hold as many.
-  bool crowded(Expr row, DType t, int rows) {
-    constexpr int64_t kPlaces = 4096, kWays = 8;  // bytes from a place to itself; lines that one holds
-    if (rows <= kWays) return false;
-    Expr beyond = ir::mod(row, kPlaces / size_of(t));
-    if (beyond.is_constant() || !context_.size_classes) return beyond.is(0);
-    return context_.facts.equal(beyond, 0);
-  }
 
   // The steps from row to row and from column to column; nothing where either is uneven.
   struct MatrixSteps {

@@ -5,6 +5,7 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
+#include "compiler/passes/winograd.h"
 
 namespace brasa::compiler {
 
@@ -346,6 +347,8 @@ Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, cons
     if (alone) return convolution_by_windows(c, WindowsAre::Lanes);
   } else if (alone) {
     return convolution_by_windows(c, WindowsAre::Vectors);
+  } else if (takes_winograd_of_places(c, result, context)) {
+    return winograd_of_places(c, out);
   } else if (at_least(floordiv(shape_of(c.w)[0], c.groups), lanes_of(c, context.machine), context)) {
     // Few results, each a sum over all places: a row's places lie at even steps.
     return convolution_by_windows(c, WindowsAre::Rows);
@@ -370,11 +373,10 @@ void ask_of_convolution(const ir::Node* n, ir::Facts& facts) {
   for (size_t d = 0; d + 2 < w.size(); ++d)
     if (!facts.known(n->arg<Exprs>(5)[d]).is(1)) ask(n->arg<Exprs>(3)[d]);
   facts.equal(n->arg<Expr>(7), Expr(1));
-  // Pixels of an image.
-  constexpr int64_t kFewChannels = 4;
-  if (facts.has_hint(w[1]) && facts.hint(w[1]) <= kFewChannels) ask(w[1]);
-  if (kernel_is_small(w, result, facts))
-    for (size_t d = 2; d < w.size(); ++d) ask(w[d]);
+  bool small = kernel_is_small(w, result, facts);
+  for (size_t d = 2; d < w.size(); ++d) ask(small ? w[d] : result[d]);
+  constexpr int64_t kPixel = 4;  // channels
+  if (small && facts.has_hint(w[1]) && facts.hint(w[1]) <= kPixel) ask(w[1]);
 }
 
 void lower_convolutions(Primitives& p, const PassContext& context) {

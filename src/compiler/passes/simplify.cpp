@@ -8,6 +8,7 @@
 #include "compiler/passes/passes.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::compiler {
 namespace {
@@ -366,8 +367,8 @@ constexpr Rule kRules[] = {
 std::span<const Rule> simplifications() { return kRules; }
 
 std::unique_ptr<ir::Graph> simplify(const ir::Graph& graph) {
-  static const auto* rules =
-      new ir::RuleSet(kRules, [](std::string_view name) { return ops::find(str("prim::", name)); });
+  static constinit Lazy<ir::RuleSet> rules(
+      [] { return ir::RuleSet(kRules, [](std::string_view name) { return ops::find(str("prim::", name)); }); });
   return rewrite(graph, *rules);
 }
 

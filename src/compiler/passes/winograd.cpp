@@ -9,6 +9,7 @@
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/transform.h"
 #include "ops/shapes.h"
+#include "support/lazy.h"
 
 namespace brasa::compiler {
 
@@ -21,10 +22,12 @@ namespace {
 
 constexpr int64_t kTaps = 3, kResults = 4, kProducts = kResults + kTaps - 1;
 
-// y = A (G w * B x) for four results y of three taps w and six elements x, by Toom's and Cook's algorithm: polynomials are multiplied by their
-// values at five points and infinity. These points, whose products are powers of 2, keep errors 1.4 times a direct sum's; whole numbers
+// y = A (G w * B x) for so many results y of so many taps w, and six elements x, by Toom's and Cook's algorithm: polynomials are multiplied by
+// their values at five points and infinity. These points, whose products are powers of 2, keep errors 1.4 times a direct sum's; whole numbers
 // 2.2 times.
+template <int64_t kResults, int64_t kTaps>
 struct Algorithm {
+  static_assert(kResults + kTaps - 1 == kProducts);
   double a[kResults][kProducts] = {}, g[kProducts][kTaps] = {}, b[kProducts][kProducts] = {};
   Algorithm() {
     const std::array<double, kProducts - 1> points = {0, M_SQRT1_2, -M_SQRT1_2, M_SQRT2, -M_SQRT2};
@@ -50,9 +53,10 @@ struct Algorithm {
   }
 };
 
-const Algorithm& algorithm() {
-  static const Algorithm a;
-  return a;
+template <int64_t kResults, int64_t kTaps>
+const Algorithm<kResults, kTaps>& algorithm() {
+  static constinit Lazy<Algorithm<kResults, kTaps>> a;
+  return *a;
 }
 
 // A matrix of constants, in memory.
@@ -117,13 +121,14 @@ Value transformed_weights(const Conv& c, DType t, Primitives& out) {
   std::vector<Value> parts;
   for (int64_t k = 0; k < kTaps; ++k) parts.push_back(one_of(taps, 1, k));
   Shape weights = shape_of(parts[0]);  // results, columns…, channels
-  return in_memory(combined(constants(algorithm().g, t, out), parts, with(weights, 1, kProducts), 1), out);
+  return in_memory(combined(constants(algorithm<kResults, kTaps>().g, t, out), parts, with(weights, 1, kProducts), 1),
+                   out);
 }
 
 // Rows of the result from those of the products, whose dimension `dim` counts the tiles of four.
 Value rows_of_tiles(const std::vector<Value>& products, int64_t dim, Expr rows, Primitives& out) {
   Shape shape = shape_of(products[0]);
-  Value y = combined(constants(algorithm().a, ops::dtype_of(products[0]), out), products,
+  Value y = combined(constants(algorithm<kResults, kTaps>().a, ops::dtype_of(products[0]), out), products,
                      with(shape, dim + 1, kResults), dim + 1);
   shape[dim] = shape[dim] * kResults;
   y = prim::reshape(y, shape);
@@ -133,15 +138,31 @@ Value rows_of_tiles(const std::vector<Value>& products, int64_t dim, Expr rows, 
 
 }  // namespace
 
+namespace {
+
+// Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums. Of few rows the last four would be
+// mostly empty.
+constexpr int64_t kFewChannels = 32, kFewPlaces = 512, kFewOfLasting = 128, kFewSummed = 256, kFewRows = 6;
+
+bool has_neighbouring_taps(const Conv& c, const PassContext& context) {
+  return !context.machine.one_order && !PassRunner::switched_off("winograd") && ops::dtype_of(c.x) == DType::Float32 &&
+         c.spatial() >= 2 && c.groups.is(1) && all_one(c.x_dilation) && c.w_dilation[0].is(1);
+}
+
+// Of the elements six times four rows further on and so on, sums for each of the products, along a new first dimension.
+Value products_of(Value x, int64_t dim, Expr tiles, Primitives& out) {
+  std::vector<Value> parts;
+  for (int64_t i = 0; i < kProducts; ++i) parts.push_back(every(x, dim, i, tiles, kResults));
+  Shape each = shape_of(parts[0]);
+  const auto& b = algorithm<kResults, kTaps>().b;
+  return in_memory(combined(constants(b, ops::dtype_of(x), out), parts, with(each, 0, kProducts), 0), out);
+}
+
+}  // namespace
+
 bool takes_winograd(const Conv& c, const PassContext& context) {
-  // Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums. Of few rows the last four would be
-  // mostly empty.
-  constexpr int64_t kFewChannels = 32, kFewPlaces = 256, kFewOfLasting = 128, kFewRows = 6;
   const Shape &x = shape_of(c.x), &w = shape_of(c.w);
-  if (context.machine.one_order || PassRunner::switched_off("winograd") || ops::dtype_of(c.x) != DType::Float32 ||
-      c.spatial() < 2 || !w[2].is(kTaps) || !c.groups.is(1) || !all_one(c.stride) || !all_one(c.x_dilation) ||
-      !c.w_dilation[0].is(1))
-    return false;
+  if (!has_neighbouring_taps(c, context) || !w[2].is(kTaps) || !all_one(c.stride)) return false;
   // Rows of the results, and what the operand has beside them.
   Expr rows = result_rows(c), places = x[0] * rows * ir::product(std::span(x).subspan(2, c.spatial() - 1));
   return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) &&
@@ -158,10 +179,7 @@ Value winograd_channels_last(const Conv& c, Primitives& out) {
   Exprs high = c.high;
   high[0] = high[0] + tiles * kResults - rows;
   Value x = bordered(c.x, c.low, high, c.x_dilation, 1);
-  std::vector<Value> parts;
-  for (int64_t i = 0; i < kProducts; ++i) parts.push_back(every(x, 1, i, tiles, kResults));
-  Shape each = shape_of(parts[0]);
-  x = in_memory(combined(constants(algorithm().b, t, out), parts, with(each, 0, kProducts), 0), out);
+  x = products_of(x, 1, tiles, out);
 
   // What remains of the kernel moves along the columns.
   Value w = transformed_weights(c, t, out);
@@ -175,9 +193,50 @@ Value winograd_channels_last(const Conv& c, Primitives& out) {
   of_w.push_back(places + 1);
   Value y = prim::dot_general(x, w, of_x, of_w, {0}, {1});  // products, images, tiles, columns…, results
 
-  parts.clear();
+  std::vector<Value> parts;
   for (int64_t j = 0; j < kProducts; ++j) parts.push_back(one_of(y, 0, j));
   return rows_of_tiles(parts, 1, rows, out);
+}
+
+bool takes_winograd_of_places(const Conv& c, const Shape& result, const PassContext& context) {
+  const Shape& w = shape_of(c.w);
+  return has_neighbouring_taps(c, context) && result[2].is(kTaps) && all_one(c.stride) && all_one(c.w_dilation) &&
+         at_least(result[0], kFewChannels, context) && at_least(result[1], kFewChannels, context) &&
+         at_least(w[2], kFewRows, context) && at_least(w[1] * product_from(w, 2), kFewSummed, context);
+}
+
+Value winograd_of_places(const Conv& c, Primitives& out) {
+  // Of four taps at a time the three results; their products are summed up over all of these.
+  constexpr int64_t kPieces = kResults;
+  const auto& [to_results, of_taps, of_elements] = algorithm<kTaps, kPieces>();
+  DType t = ops::dtype_of(c.x);
+  auto places = static_cast<int64_t>(c.spatial());
+  Expr taps = shape_of(c.w)[2], tiles = ceildiv(taps, kPieces);
+
+  Exprs none(c.spatial(), 0), high = c.high, behind = none;
+  behind[0] = tiles * kPieces - taps;
+  high[0] = high[0] + behind[0];
+  Value x = products_of(in_memory(bordered(c.x, c.low, high, c.x_dilation), out), 2, tiles, out);
+
+  Dims results_last = ops::counted(1, places + 1);
+  results_last.push_back(0);
+  Value w = in_memory(bordered(prim::transpose(c.w, results_last), none, behind, c.x_dilation, 1), out);
+  std::vector<Value> parts;
+  for (int64_t k = 0; k < kPieces; ++k) parts.push_back(every(w, 1, k, tiles, kPieces));
+  w = in_memory(combined(constants(of_taps, t, out), parts, with(shape_of(parts[0]), 0, kProducts), 0), out);
+
+  Dims of_x = {2, 3}, of_w = {1, 2};
+  for (int64_t d = 1; d < places; ++d) {
+    x = prim::window(x, d + 3, shape_of(c.w)[d + 2], c.stride[d], c.w_dilation[d]);
+    of_x.push_back(places + 2 + d);
+    of_w.push_back(d + 2);
+  }
+  Value y = prim::dot_general(x, w, of_x, of_w, {0}, {0});  // products, channels, columns…, results
+  parts.clear();
+  for (int64_t j = 0; j < kProducts; ++j) parts.push_back(one_of(y, 0, j));
+  y = combined(constants(to_results, t, out), parts, with(shape_of(parts[0]), 1, kTaps), 1);
+  y = in_memory(y, out);
+  return prim::transpose(y, channels_to_front(c.spatial() + 2));
 }
 
 }  // namespace brasa::compiler

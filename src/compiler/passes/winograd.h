@@ -12,4 +12,8 @@ bool takes_winograd(const Conv& c, const PassContext& context);
 /// place of twelve. Each of the six is a convolution of what remains of the kernel.
 ir::Value winograd_channels_last(const Conv& c, Primitives& out);
 
+/// Likewise where each of three rows of results is a sum over many places, as in gradients by weights; of an image [n, channels, places…].
+bool takes_winograd_of_places(const Conv& c, const ir::Shape& result, const PassContext& context);
+ir::Value winograd_of_places(const Conv& c, Primitives& out);
+
 }  // namespace brasa::compiler

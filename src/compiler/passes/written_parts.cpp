@@ -3,6 +3,7 @@
 #include "compiler/passes/passes.h"
 #include "ir/rewrite.h"
 #include "ops/primitives/interp.h"
+#include "support/lazy.h"
 
 // Part of a tensor that gets what it has already in most places, as a cache of keys and values does at a token: the choice is made for the
 // whole tensor, element by element, so that a kernel can make it where the tensor is and writes what changes alone.
@@ -40,8 +41,8 @@ constexpr Rule kRules[] = {
 
 void choose_written_parts(Primitives& p, const PassContext& context) {
   if (!context.machine.gpu) return;
-  static const auto* rules =
-      new ir::RuleSet(kRules, [](std::string_view name) { return ops::find(str("prim::", name)); });
+  static constinit Lazy<ir::RuleSet> rules(
+      [] { return ir::RuleSet(kRules, [](std::string_view name) { return ops::find(str("prim::", name)); }); });
   p.graph = rewrite(*p.graph, *rules);
 }
 

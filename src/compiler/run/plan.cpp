@@ -325,9 +325,10 @@ class Planner {
       };
       bool call = groups_[g].kind == GroupKind::Library && groups_[g].library->prepare;
       prepares_[g] = !call && !makes_result_.count(g) && !copy_place_.count(g) && has_sizes_of_inputs(groups_[g]) &&
-                     std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), lasts) &&
-                     may_keep(groups_[g].outputs);
+                     std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), lasts);
     }
+    // From the last on, so that it is known who reads what: of a chain the end alone is kept.
+    for (size_t g = groups_.size(); g-- > 0;) prepares_[g] = prepares_[g] && may_keep(groups_[g].outputs);
     out_.prepared = static_cast<size_t>(std::count(prepares_.begin(), prepares_.end(), true));
   }
   // What has other sizes, as zeros for a batch, would be made anew with all else where these change.
@@ -346,7 +347,8 @@ class Planner {
   bool may_keep(const std::vector<Value>& values) {
     int64_t bytes = 0;
     for (Value v : values)
-      if (Expr n = type_of(v).numel(); n.is_constant()) bytes += n.constant() * size_of(type_of(v).dtype);
+      if (Expr n = type_of(v).numel(); n.is_constant() && read_later(v))
+        bytes += n.constant() * size_of(type_of(v).dtype);
     bool fits = bytes <= kMostPrepared - prepared_bytes_;
     if (fits) prepared_bytes_ += bytes;
     return fits;

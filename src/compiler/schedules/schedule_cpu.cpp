@@ -108,9 +108,9 @@ class Scheduler {
 
   // Elements take one random number each, so that neighbours can share blocks of the generator.
   bool draws_once() const {
-    static const ir::Op* philox = &ops::row_of(ops::ScalarOp::Philox);
+    const ir::Op* philox = &ops::row_of(ops::ScalarOp::Philox);
     return std::count_if(g_.graph->nodes().begin(), g_.graph->nodes().end(),
-                         [](const Node* n) { return n->op == philox; }) == 1;
+                         [&](const Node* n) { return n->op == philox; }) == 1;
   }
 
   void loops() {
@@ -162,7 +162,7 @@ class Scheduler {
         Axis& rows = s_.axes[*neighbours_];
         rows.piece = kTile;
         // As many vectors as they have lanes are read along the rows, and transposed in registers.
-        rows.spelled_out = m_.vector_bytes >= 64 && s_.width >= 8 && each - strided_ * kStridedWork <= kShortBody &&
+        rows.spelled_out = s_.width >= 8 && each - strided_ * kStridedWork <= kShortBody &&
                            provably_divisible(rows.extent, s_.width) && provably_divisible(last.extent, s_.width);
         if (rows.spelled_out) s_.unroll = 1;
         inside *= static_cast<double>(kTile);

@@ -210,15 +210,19 @@ llvm::Value* Emitter::load_strided(llvm::Type* type, llvm::Value* at, int64_t st
 
 // Where masks are no registers of their own, from where there are zeros if no lane is in `any`. Most vectors have all lanes or none, and only
 // those at a border are read through the mask: element by element, or by an instruction whose reads memory does not send ahead for.
-llvm::Value* Emitter::load_at_border(llvm::Value* at, llvm::Value* mask, llvm::Value* any, const Load& load) {
+llvm::Value* Emitter::load_at_border(const Read& read, llvm::Value* at, llvm::Value* mask, llvm::Value* any) {
   llvm::Value* all = b_.CreateAndReduce(mask);
-  llvm::Value* whole = load(b_.CreateSelect(all, at, zeros()), nullptr);
+  llvm::Value* whole = read(b_.CreateSelect(all, at, zeros()), nullptr);
   auto* before = b_.GetInsertBlock();
   llvm::Value* some = nullptr;
-  emit_if(b_.CreateAnd(any, b_.CreateNot(all)), [&] { some = load(at, mask); });
+  llvm::BasicBlock* behind = nullptr;
+  emit_if(b_.CreateAnd(any, b_.CreateNot(all)), [&] {
+    some = read(at, mask);
+    behind = b_.GetInsertBlock();
+  });
   auto* x = b_.CreatePHI(whole->getType(), 2);
   x->addIncoming(whole, before);
-  x->addIncoming(some, llvm::cast<llvm::Instruction>(some)->getParent());
+  x->addIncoming(some, behind);
   return x;
 }
 
@@ -258,17 +262,16 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   if (neighbours || few || shared) {
     llvm::Value* at = address(p, shared ? shared->base : index.base);
     if (condition) at = b_.CreateSelect(condition, at, zeros());
-    Load read = [&](llvm::Value* from, llvm::Value* through) -> llvm::Value* {
-      if (few) return load_strided(type, from, index.stride.constant(), align, through);
-      if (through) return b_.CreateMaskedLoad(type, from, align, through, zero);
+    Read read = [&](llvm::Value* from, llvm::Value* some) -> llvm::Value* {
+      if (shared) return load_shared(b_, *shared, lanes, scalar, from, align, some);
+      if (few) return load_strided(type, from, index.stride.constant(), align, some);
+      if (some) return b_.CreateMaskedLoad(type, from, align, some, zero);
       return b_.CreateAlignedLoad(type, from, align);
     };
     int64_t steps = few ? index.stride.constant() : 1;
-    bool has_border = by_lane && !target_.masks && lanes * steps * size_of(p.dtype) <= kZeroBytes;
-    if (shared)
-      x = load_shared(b_, *shared, lanes, scalar, at, align, mask);
-    else
-      x = has_border ? load_at_border(at, mask, condition, read) : read(at, mask);
+    // The lanes of a mask are no lanes of what is read where these share elements.
+    bool border = by_lane && (!target_.masks || shared) && lanes * steps * size_of(p.dtype) <= kZeroBytes;
+    x = border ? load_at_border(read, at, mask, condition) : read(at, mask);
   } else if (index.linear && index.stride.is(-1) && !mask) {
     std::vector<int> reverse;
     for (int i = lanes; i-- > 0;) reverse.push_back(i);

@@ -63,7 +63,7 @@ bool Emitter::load_transposed(const Node* n) {
   const int lanes = vector_.lanes;
   const BufferRef p = place_of(n->arg<Value>(0));
   const int64_t bytes = size_of(p.dtype);
-  if (target_.gpu || !target_.masks || (lanes != 8 && lanes != 16) || vector_.mask || bytes > 4) return false;
+  if (target_.gpu || (lanes != 8 && lanes != 16) || vector_.mask || bytes > 4) return false;
   const Expr place = n->arg<Expr>(1);
   // The loop, and how far apart its iterations read.
   int loop = -1;
@@ -104,6 +104,7 @@ bool Emitter::load_transposed(const Node* n) {
     else
       return false;
   }
+  if (!of_window.empty() && !target_.masks) return false;
   for (int64_t i = 0; i < apart && of_window.empty(); ++i) {
     auto reads = [&](const Node* other) {
       std::vector<Expr> its;

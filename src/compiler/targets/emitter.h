@@ -147,8 +147,8 @@ class Emitter {
   BufferRef place_of(ir::Value buffer);
   llvm::Value* address(const BufferRef& p, ir::Expr index);
   llvm::Value* zeros();
-  using Load = std::function<llvm::Value*(llvm::Value* at, llvm::Value* mask)>;  // without a mask: of all lanes
-  llvm::Value* load_at_border(llvm::Value* at, llvm::Value* mask, llvm::Value* any, const Load& load);
+  using Read = std::function<llvm::Value*(llvm::Value* from, llvm::Value* mask)>;  // null: all lanes
+  llvm::Value* load_at_border(const Read& read, llvm::Value* at, llvm::Value* mask, llvm::Value* any);
   llvm::Value* address_or_zeros(const BufferRef& p, ir::Expr index, llvm::Value* condition);
   bool few_steps(const LaneIndex& index) const;
   // A vector in memory, from `first` on behind the first lane's element, and where in it the elements of its lanes are; -1 for others.

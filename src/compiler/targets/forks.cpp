@@ -8,6 +8,7 @@ namespace brasa {
 void detail::begin_lock() {}
 void detail::end_lock() {}
 
+uint64_t forks() { return 0; }
 int held_locks() { return 0; }
 WorkForHolder::WorkForHolder(bool) : holds_(false) {}
 WorkForHolder::~WorkForHolder() { (void)holds_; }

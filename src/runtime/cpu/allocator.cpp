@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/mutex.h"
 #include "support/thread_object.h"
 
@@ -70,7 +71,7 @@ class Cache {
  public:
   // Never destroyed: tensors in static objects are given back after it would be.
   static Cache& get() {
-    static Cache* cache = new Cache;
+    static constinit Lazy<Cache> cache;
     return *cache;
   }
   void* take(size_t c) {

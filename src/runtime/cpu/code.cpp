@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -12,14 +11,13 @@
 #include "runtime/cpu/features.h"
 #include "support/error.h"
 #include "support/fork.h"
+#include "support/lazy.h"
+#include "support/mutex.h"
 
 namespace brasa::runtime::cpu {
 namespace {
 
 constexpr size_t kAlignment = 64, kChunk = size_t{4} << 20;
-
-// How often this process, and those that it is a fork of, forked.
-std::atomic<uint64_t> g_forks{0};
 
 // The same memory is mapped twice, once writable and once executable, so that loading a kernel is a copy without a
 // system call. A process that forks shares it with its child, and neither writes there again.
@@ -29,11 +27,11 @@ struct Chunk {
   size_t size = 0, used = 0;
   int live = 0;
   bool twice = true;
-  uint64_t forks = g_forks.load();
-  bool is_shared() const { return twice && forks != g_forks.load(); }
+  uint64_t made_after = forks();
+  bool is_shared() const { return twice && made_after != forks(); }
 };
 
-// It lives for ever. A forked process makes one of its own, since another thread may have held the lock of the one before.
+// It lives for ever. A forked process makes one of its own: what it has of the one before is shared with its parent.
 class Arena {
  public:
   static Arena& get() { return *current(); }
@@ -79,8 +77,8 @@ class Arena {
  private:
   explicit Arena(const Arena* before) : before_(before) {}
   static Arena*& current() {
-    static Arena* arena = new Arena(nullptr);
-    return arena;
+    static constinit Lazy<Arena*> arena([] { return new Arena(nullptr); });
+    return *arena;
   }
 
   static Chunk map(size_t need) {
@@ -110,13 +108,12 @@ class Arena {
     return c;
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::list<Chunk> chunks_;
   [[maybe_unused]] const Arena* before_;  // of the parent process, whose kernels run on
 };
 
-// Once more behind the fork: another thread may have made a chunk between the first time and the fork.
-const OnFork kOnFork([] { ++g_forks; }, [] { ++g_forks; }, Arena::in_child);
+const OnFork kOnFork(nullptr, nullptr, Arena::in_child);
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include "runtime/cpu/features.h"
 #include "runtime/cpu/launch.h"
 #include "runtime/thread_pool.h"
+#include "support/lazy.h"
 
 namespace brasa::runtime::cpu {
 namespace {
@@ -77,8 +78,8 @@ const DeviceRow kRow = {
     .type = kCPU,
     .count = [] { return 1; },
     .device = [](int) -> Device& {
-      static Device& host = *new Host;  // never destroyed: tensors in static objects are given back at the end
-      return host;
+      static constinit Lazy<Host> host;  // never destroyed: tensors in static objects are given back at the end
+      return *host;
     },
     .dlpack = 1,
     .examine = examine,

@@ -10,6 +10,7 @@
 
 #include "runtime/cpu/features.h"
 #include "runtime/device.h"
+#include "support/lazy.h"
 #include "support/settings.h"
 #include "support/str.h"
 
@@ -47,8 +48,8 @@ std::string caches() {
 }  // namespace
 
 const std::string& processor_model() {
-  static const std::string model = fact_of_processor("model name");
-  return model;
+  static constinit Lazy<std::string> model([] { return fact_of_processor("model name"); });
+  return *model;
 }
 
 void examine(std::vector<Finding>& findings) {

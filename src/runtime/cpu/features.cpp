@@ -9,6 +9,7 @@
 #endif
 
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/settings.h"
 
 namespace brasa::runtime::cpu {
@@ -31,8 +32,8 @@ bool has_tiles() {
   unsigned low = 0, high = 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   if ((low & kSaved) != kSaved) return false;
-  static const bool allowed = ::syscall(SYS_arch_prctl, kAskForPermission, kTileData) == 0;
-  return allowed;
+  static constinit Lazy<bool> allowed([] { return ::syscall(SYS_arch_prctl, kAskForPermission, kTileData) == 0; });
+  return *allowed;
 #else
   return false;
 #endif
@@ -91,14 +92,14 @@ std::string_view machine_target() {
 }
 
 const std::string& host_target() {
-  static const std::string target = [] {
+  static constinit Lazy<std::string> target([] {
     const char* wanted = environment("BRASA_CPU_TARGET");
     if (!wanted) return std::string(machine_target());
     BRASA_CHECK(supports(wanted), "BRASA_CPU_TARGET='", wanted, "': this processor runs ",
                 known_levels(machine_level()));
     return std::string(wanted);
-  }();
-  return target;
+  });
+  return *target;
 }
 
 bool supports(std::string_view target) {

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "support/lazy.h"
+
 namespace brasa::runtime::cuda {
 namespace {
 
@@ -22,14 +24,15 @@ struct Ready {
 
 const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device) {
   using Key = std::tuple<const Device*, AttentionPass, AttentionKind>;
-  static std::mutex mutex;
-  static auto& all = *new std::map<Key, Ready>;  // for ever, as devices are
+  static constinit Mutex mutex;
+  static constinit Lazy<std::map<Key, Ready>> all;
   std::lock_guard lock(mutex);
-  auto [it, fresh] = all.try_emplace({&device, pass, kind});
+  auto [it, fresh] = all->try_emplace({&device, pass, kind});
   if (!fresh) return it->second;
   try {
     AttentionKernel kernel = attention_kernel(pass, kind);
-    KernelImage image{"nvptx+sm_80", {{kernel.name}}, {kernel.text.begin(), kernel.text.end()}};
+    KernelImage image{
+        kind.grouped ? "nvptx+sm_90a" : "nvptx+sm_80", {{kernel.name}}, {kernel.text.begin(), kernel.text.end()}};
     it->second.module = device.load(image);
     it->second.function = it->second.module->kernel(kernel.name);
     it->second.threads = kernel.threads;
@@ -37,7 +40,7 @@ const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device
     it->second.shared_bytes = kernel.shared_bytes;
     return it->second;
   } catch (...) {
-    all.erase(it);
+    all->erase(it);
     throw;
   }
 }
@@ -65,6 +68,15 @@ bool is_tall(AttentionPass pass, const Attention& a, int64_t rows, const Device&
          (a.kind.tall || blocks >= 2 * int64_t{properties.processors});
 }
 
+// Groups of warps have 64 rows of 128 bytes; of few rows they would have nothing to do.
+bool is_grouped(AttentionPass pass, const Attention& a, const AttentionKind& kind, const Device& device) {
+  constexpr int64_t kFeatures = 64, kFewest = 128;
+  constexpr int kHopper = 9;
+  bool swept = pass == AttentionPass::Forward || pass == AttentionPass::ByQuery || pass == AttentionPass::ByKey;
+  return swept && kind.wide && is_reduced_floating(kind.dtype) && kind.features == kFeatures &&
+         std::min(a.queries, a.keys) >= kFewest && device.properties().limits.major == kHopper;
+}
+
 // As the kernels read their parameters.
 void add_heads(std::vector<Slot>& slots, const Heads& h, int64_t bytes) {
   slots.push_back(reinterpret_cast<Slot>(h.data));
@@ -74,7 +86,8 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
             std::initializer_list<void*> vectors, Device& device, Stream stream) {
   AttentionKind kind = a.kind;
   for (const Heads& h : heads) kind.wide = kind.wide && is_aligned(h, kind);
-  kind.tall = is_tall(pass, a, rows, device);
+  kind.grouped = is_grouped(pass, a, kind, device);
+  kind.tall = !kind.grouped && is_tall(pass, a, rows, device);
   const Ready& kernel = ready(pass, kind, device);
   int64_t tiles = (rows + kernel.rows - 1) / kernel.rows;
   std::vector<Slot> slots;

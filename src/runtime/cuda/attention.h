@@ -11,12 +11,13 @@ namespace brasa::runtime::cuda {
 
 /// What a kernel is made for.
 struct AttentionKind {
-  DType dtype;          // float16, bfloat16, or float32, which is rounded to TF32
-  int64_t features;     // of a head
-  bool causal;          // query i attends to keys 0 … i
-  bool wide = true;     // rows begin at multiples of 16 bytes and are as long
-  bool tall = false;    // a warp has 32 rows in place of 16, for which it reads the other side's once
-  bool cached = false;  // of one row: one of the keys and one of the values lie elsewhere
+  DType dtype;           // float16, bfloat16, or float32, which is rounded to TF32
+  int64_t features;      // of a head
+  bool causal;           // query i attends to keys 0 … i
+  bool wide = true;      // rows begin at multiples of 16 bytes and are as long
+  bool tall = false;     // a warp has 32 rows in place of 16, for which it reads the other side's once
+  bool grouped = false;  // four warps multiply 64 rows together, which Hopper's tensor cores do
+  bool cached = false;   // of one row: one of the keys and one of the values lie elsewhere
   auto operator<=>(const AttentionKind&) const = default;
 };
 

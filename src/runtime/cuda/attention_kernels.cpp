@@ -31,7 +31,7 @@ class Kernel final : public AttentionTiles {
   AttentionKernel kernel(const char* name, int rows, int shared) const {
     constexpr int kMostOfText = 48 << 10;
     bool given = shared > kMostOfText;
-    std::string text = p_.kernel(name, parameters_, threads(), given ? 0 : shared, block_.together);
+    std::string text = p_.kernel(name, parameters_, threads(), given ? 0 : shared, block_.together, kind_.grouped);
     return {name, std::move(text), threads(), rows, given ? shared : 0};
   }
 
@@ -40,10 +40,7 @@ class Kernel final : public AttentionTiles {
   void forward() {
     Rows query = next_rows(), key = next_rows(), value = next_rows(), out = next_rows();
     Reg log_sum = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
-    Reg own = own_rows(query, queries_, shared_);
-    own_rows_arrived();
-    std::vector<Part> q = fragments(own);
-    p_.op("bar.sync", 0);
+    Own q = own({query}, queries_)[0];
     Softmax rows = none();
     over_both(key, value, keys_end(), [&](const Reg& stage, const Reg& tile_first) {
       over_keys(tile_first, [&](int width, bool masked, const Reg& column, const Reg& offset) {
@@ -51,7 +48,7 @@ class Kernel final : public AttentionTiles {
       });
     });
     p_.op("bar.sync", 0);  // keys and values are no more read
-    store(rows, out, log_sum, p_.r("add.u32", shared_, own_offset_));
+    store(rows, out, log_sum, result());
   }
 
   // All rows of a head are in shared memory together; a warp has 16 queries after others. Keys and values of float32 leave no room for the
@@ -68,7 +65,7 @@ class Kernel final : public AttentionTiles {
     p_.loop([&] { return p_.p("setp.lt.u32", own_first_, queries_); },
             [&] {
               Reg own = p_.r("mad.lo.u32", own_first_, row_bytes_, queries);
-              std::vector<Part> q = rounds() ? fragments(query, queries_) : fragments(p_.r("add.u32", own, down_));
+              Own q = held(rounds() ? fragments_of(query, queries_) : fragments(p_.r("add.u32", own, down_)));
               Softmax rows = none();
               over_keys(zero, [&](int width, bool masked, const Reg& column, const Reg& offset) {
                 attend(rows, q, p_.r("add.u32", keys, offset), width, masked, column);
@@ -95,9 +92,10 @@ class Kernel final : public AttentionTiles {
     return out;
   }
   // To `width` keys, which have their values a tile behind.
-  void attend(Softmax& rows, const std::vector<Part>& q, const Reg& keys, int width, bool masked, const Reg& column) {
+  void attend(Softmax& rows, const Own& q, const Reg& keys, int width, bool masked, const Reg& column) {
     Reg values = p_.r("add.u32", keys, tile_bytes());
-    std::vector<Part> s = scores([&](int part, int k) { return q[part][k]; }, keys, width);
+    std::vector<Part> s = scores(q, keys, width);
+    await();
     for (int part = 0; part < parts_; ++part) {
       if (masked)
         for (int n = 0; n < width / 8; ++n)
@@ -108,6 +106,7 @@ class Kernel final : public AttentionTiles {
       for (int half : {0, 1}) weigh(s[part], half, rows.most[part][half], rows.total[part][half], rows.sum[part]);
     }
     add_rows(rows.sum, s, values);
+    await();
   }
   // Scores become exponentials; what the rows have so far shrinks to the new largest score.
   void weigh(Part& s, int half, const Reg& most, const Reg& total, const Part& sum) {
@@ -122,7 +121,7 @@ class Kernel final : public AttentionTiles {
     for (Regs& columns : s)
       for (int e : {0, 1}) {
         Reg& each = columns[2 * half + e];
-        each = exp2(p_.f("fma.rn.f32", each, scale2_, less));
+        to_power(each, less);
         p_.op("add.f32", total, total, each);
       }
     for (const Regs& v : sum)
@@ -160,6 +159,21 @@ class Kernel final : public AttentionTiles {
         },
         use);
   }
+  // In place: a group's products go to the same registers again.
+  void to_power(const Reg& score, const Reg& less) {
+    p_.op("fma.rn.f32", score, score, scale2_, less);
+    p_.op("ex2.approx.ftz.f32", score, score);
+  }
+  void to_gradient(const Reg& of_probability, const Reg& probability, const Reg& inner) {
+    p_.op("sub.f32", of_probability, of_probability, inner);
+    p_.op("mul.f32", of_probability, probability, of_probability);
+  }
+  template <class F>
+  void over_elements(int width, const F& body) const {
+    for (int part = 0; part < parts_; ++part)
+      for (int n = 0; n < width / 8; ++n)
+        for (int e = 0; e < 4; ++e) body(part, n, e);
+  }
   void advance(const Moving& m) { p_.op("add.s64", m.at, m.at, m.tile); }
 
   // dS = P (dO Vᵀ - Σ dO O), dQ = dS K · scale with P = exp(S - log_sum). The sums are there for what goes by keys.
@@ -168,17 +182,18 @@ class Kernel final : public AttentionTiles {
          to_query = next_rows();
     Reg vectors[2];
     for (Reg& v : vectors) v = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
-    std::array<Own, 2> own = both_own(query, ct, queries_);
-    const Own &q = own[0], &g = own[1];
+    std::vector<Own> both = own({query, ct}, queries_);
+    const Own &q = both[0], &g = both[1];
     Reg outs = own_rows(out, queries_, stages_);
     own_rows_arrived();
-    std::vector<Part> o = fragments(outs);
+    std::vector<Part> o = fragments(own_part(outs));
+    Own cts = grouped_ && kept_ ? read_again(own_part(own_tile(1))) : g;
     p_.op("bar.sync", 0);
     Factors less = all({}), inner = all({});
     for (int part = 0; part < parts_; ++part) {
       for (Reg& sum : inner[part]) sum = p_.f("mov.f32", number(0));
       for (int k = 0; k < steps_of_row(); ++k) {
-        Regs of_ct = g(part, k);
+        Regs of_ct = cts(part, k);
         for (int four = 0; four < 4; ++four) add_products(inner[part][four % 2], of_ct[four], o[part][k][four]);
       }
       for (int half : {0, 1}) {
@@ -196,19 +211,21 @@ class Kernel final : public AttentionTiles {
       over_keys(tile_first, [&](int width, bool masked, const Reg& column, const Reg& offset) {
         Reg keys = p_.r("add.u32", stage, offset), values = p_.r("add.u32", keys, tile_bytes());
         std::vector<Part> s = scores(q, keys, width), ds = scores(g, values, width);
-        for (int part = 0; part < parts_; ++part)
-          for (int n = 0; n < width / 8; ++n)
-            for (int e = 0; e < 4; ++e) {
-              Reg probability = exp2(p_.f("fma.rn.f32", s[part][n][e], scale2_, less[part][e / 2]));
-              if (masked) probability = p_.f("selp.f32", probability, number(0), attends(column, part, n, e));
-              Reg& each = ds[part][n][e];
-              each = p_.f("mul.f32", probability, p_.f("sub.f32", each, inner[part][e / 2]));
-            }
+        await(1);
+        over_elements(width, [&](int part, int n, int e) {
+          const Reg& probability = s[part][n][e];
+          to_power(probability, less[part][e / 2]);
+          if (masked) p_.op("selp.f32", probability, probability, number(0), attends(column, part, n, e));
+        });
+        await();
+        over_elements(width,
+                      [&](int part, int n, int e) { to_gradient(ds[part][n][e], s[part][n][e], inner[part][e / 2]); });
         add_rows(sum, ds, keys);
+        await();
       });
     });
     p_.op("bar.sync", 0);  // keys and values are no more read
-    store_rows(sum, all(scale_), p_.r("add.u32", shared_, own_offset_), to_query, queries_);
+    store_rows(sum, all(scale_), result(), to_query, queries_);
   }
 
   // dV = Pᵀ dO, dK = dSᵀ Q · scale. Behind the last query everything is zero, which adds nothing.
@@ -217,8 +234,8 @@ class Kernel final : public AttentionTiles {
          to_value = next_rows();
     Reg vectors[2];
     for (Reg& v : vectors) v = p_.d("mad.lo.s64", vector_start_, 4, next_parameter());
-    std::array<Own, 2> own = both_own(key, value, keys_);
-    const Own &k = own[0], &v = own[1];
+    std::vector<Own> both = own({key, value}, keys_);
+    const Own &k = both[0], &v = both[1];
 
     std::vector<Part> by_key = zeros(padded_), by_value = zeros(padded_);
     Reg first = kind_.causal ? p_.r("and.b32", first_, -tile_) : p_.r("mov.u32", 0);
@@ -239,38 +256,49 @@ class Kernel final : public AttentionTiles {
             Reg queries = p_.r("mad.lo.u32", in_tile, row_bytes_, stage), cts = p_.r("add.u32", queries, tile_bytes());
             Reg of_columns = p_.r("mad.lo.u32", p_.r("add.u32", in_tile, pair_), 4, stage);
             std::vector<Part> s = scores(k, queries, width), ds = scores(v, cts, width);
-            for (int n = 0; n < width / 8; ++n) {
-              Regs less = p_.fresh('f', 2), inner = p_.fresh('f', 2);
-              int at = 2 * tile_bytes() + 32 * n;
-              p_.op("ld.shared.v2.f32", braces(less), str("[", of_columns, "+", at, "]"));
-              p_.op("ld.shared.v2.f32", braces(inner), str("[", of_columns, "+", at + 4 * tile_, "]"));
-              for (Reg& l : less) l = p_.f("mul.f32", l, number(-kLog2E));
-              for (int part = 0; part < parts_; ++part)
-                for (int e = 0; e < 4; ++e) {
-                  Reg &p = s[part][n][e], &each = ds[part][n][e];
-                  p = exp2(p_.f("fma.rn.f32", p, scale2_, less[e % 2]));
-                  if (masked) p = p_.f("selp.f32", p, number(0), attends(column, part, n, e));
-                  each = p_.f("mul.f32", p, p_.f("sub.f32", each, inner[e % 2]));
-                }
-            }
+            // Of columns, two and two: the numbers at `behind` the tiles.
+            auto numbers = [&](int behind) {
+              std::vector<Regs> out(width / 8);
+              for (int n = 0; n < width / 8; ++n) {
+                out[n] = p_.fresh('f', 2);
+                p_.op("ld.shared.v2.f32", braces(out[n]),
+                      str("[", of_columns, "+", 2 * tile_bytes() + behind + 32 * n, "]"));
+              }
+              return out;
+            };
+            std::vector<Regs> less = numbers(0);
+            for (Regs& two : less)
+              for (Reg& l : two) l = p_.f("mul.f32", l, number(-kLog2E));
+            await(1);
+            over_elements(width, [&](int part, int n, int e) {
+              const Reg& p = s[part][n][e];
+              to_power(p, less[n][e % 2]);
+              if (masked) p_.op("selp.f32", p, p, number(0), attends(column, part, n, e));
+            });
             add_rows(by_value, s, cts);
+            std::vector<Regs> inner = numbers(4 * tile_);
+            await(1);
+            over_elements(width,
+                          [&](int part, int n, int e) { to_gradient(ds[part][n][e], s[part][n][e], inner[n][e % 2]); });
             add_rows(by_key, ds, queries);
+            await();
           };
           Reg end = p_.r("min.u32", queries_, p_.r("add.u32", tile_first, tile_));
-          end = p_.r("selp.b32", end, 0, p_.p("setp.lt.u32", own_first_, keys_));
+          end = p_.r("selp.b32", end, 0, p_.p("setp.lt.u32", swept_first_, keys_));
           Reg column = p_.r("mov.u32", tile_first);
           if (kind_.causal) {
-            column = p_.r("max.u32", column, own_first_);
-            steps(column, p_.r("min.u32", end, p_.r("add.u32", own_first_, 16 * parts_)), 16, false,
+            column = p_.r("max.u32", column, swept_first_);
+            steps(column, p_.r("min.u32", end, swept_end()), least_width(), false,
                   [&](int width) { body(width, true, column); });
           }
-          steps(column, end, width_, true, [&](int width) { body(width, false, column); });
-          steps(column, end, 16, false, [&](int width) { body(width, false, column); });
+          // Behind the last query there are zeros: a group takes them, too.
+          if (!grouped_) steps(column, end, width_, true, [&](int width) { body(width, false, column); });
+          steps(column, end, least_width(), false, [&](int width) { body(width, false, column); });
         });
-    Reg one = p_.f("mov.f32", number(1)), kept = p_.r("add.u32", shared_, own_offset_);
+    Reg one = p_.f("mov.f32", number(1));
     p_.op("bar.sync", 0);  // queries and cts are no more read
-    store_rows(by_key, all(scale_), kept, to_key, keys_);
-    store_rows(by_value, all(one), p_.r("add.u32", kept, own_tile_bytes()), to_value, keys_);
+    store_rows(by_key, all(scale_), result(0), to_key, keys_);
+    store_rows(by_value, all(one), result(1), to_value, keys_);
   }
 
   // All three cotangents of a head whose rows are in shared memory together. By key as above; dSᵀ is left there, and then each warp has

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/cuda/attention.h"
-#include "runtime/cuda/tensor_cores.h"
+#include "runtime/cuda/tile_products.h"
 
 // What the kernels of attention are made of: tiles of rows in shared memory, products of them, sweeps over them.
 namespace brasa::runtime::cuda {
@@ -18,20 +17,20 @@ namespace brasa::runtime::cuda {
 constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kNever = 0x40000000;  // a row that no matrix has
+constexpr int kAlignment = 1024;    // of what the tensor cores read in shared memory
 
-class AttentionTiles : public TensorCores {
+class AttentionTiles : public TileProducts {
  public:
   AttentionTiles(AttentionPass pass, const AttentionKind& kind)
-      : TensorCores(kind.dtype),
+      : TileProducts(kind.dtype, kind.features, kind.tall ? 2 : 1, kind.grouped),
         pass_(pass),
         kind_(kind),
-        padded_(static_cast<int>((kind.features + 15) / 16 * 16)),
-        row_bytes_(padded_ * element_ + 16),  // what is read at once of eight rows comes from different banks
         small_(padded_ <= 64),
         by_key_(pass == AttentionPass::ByKey),
-        kept_(rounds() ? by_key_ || pass == AttentionPass::ByQuery : by_key_ && !small_),
-        block_(rounds() ? block_of_float32(pass, small_) : block(pass, small_, kind.tall)),
-        parts_(kind.tall ? 2 : 1),
+        block_(kind.grouped ? block_of_groups(pass)
+               : rounds()   ? block_of_float32(pass, small_)
+                            : block(pass, small_, kind.tall)),
+        kept_(block_.kept),
         own_rows_(16 * parts_ * block_.warps),
         warps_(block_.warps),
         tile_(block_.tile),
@@ -46,15 +45,18 @@ class AttentionTiles : public TensorCores {
     Reg at, pass, tile;
   };
 
-  // Its warps, the rows of a tile, how many columns of scores a warp has at once, and how many blocks a processor must have registers for.
+  // Its warps, the rows of a tile, how many columns of scores a warp has at once, whether its own rows stay in shared memory, and how many
+  // blocks a processor must have registers for.
   struct Block {
-    int warps, tile, width, together = 1;
+    int warps, tile, width;
+    bool kept = false;
+    int together = 1;
   };
   static Block block(AttentionPass pass, bool small, bool tall) {
     switch (pass) {
       case AttentionPass::Forward: return {4, small ? 64 : 32, 32};
       case AttentionPass::ByQuery: return {4, small ? 64 : 32, 16};
-      case AttentionPass::ByKey: return small ? Block{4, 64, tall ? 16 : 32} : Block{2, 16, 16};
+      case AttentionPass::ByKey: return small ? Block{4, 64, tall ? 16 : 32} : Block{2, 16, 16, true};
       case AttentionPass::ForwardOfHead: return {7, 224, 64};
       case AttentionPass::BackwardOfHead: return {kMostRowsOfHead / 16, kMostRowsOfHead, 16};
       case AttentionPass::OfRow: return {16, 0, 0};
@@ -64,20 +66,32 @@ class AttentionTiles : public TensorCores {
   static Block block_of_float32(AttentionPass pass, bool small) {
     switch (pass) {
       case AttentionPass::Forward: return {4, 32, 32};
-      case AttentionPass::ByQuery: return small ? Block{4, 32, 32} : Block{4, 16, 16};
-      case AttentionPass::ByKey: return small ? Block{4, 32, 32} : Block{2, 16, 16};
-      case AttentionPass::ForwardOfHead: return {7, kMostRowsOfHead, 32, 2};
+      case AttentionPass::ByQuery: return small ? Block{4, 32, 32, true} : Block{4, 16, 16, true};
+      case AttentionPass::ByKey: return small ? Block{4, 32, 32, true} : Block{2, 16, 16, true};
+      case AttentionPass::ForwardOfHead: return {7, kMostRowsOfHead, 32, false, 2};
+      default: return {};
+    }
+  }
+  // What all registers are for: two blocks of two groups, or three of one, which has two results.
+  static Block block_of_groups(AttentionPass pass) {
+    switch (pass) {
+      case AttentionPass::Forward: return {8, 128, 64, false, 2};
+      case AttentionPass::ByQuery: return {8, 128, 64, true, 2};
+      case AttentionPass::ByKey: return {4, 64, 32, true, 3};
       default: return {};
     }
   }
   int threads() const { return 32 * warps_; }
   int tile_bytes() const { return tile_ * row_bytes_; }
-  int stage_bytes() const { return 2 * tile_bytes() + (by_key_ ? 8 * tile_ : 0); }
-  int own_bytes() const { return kept_ ? 2 * own_tile_bytes() : 0; }
+  int stage_bytes() const {
+    return 2 * tile_bytes() + (by_key_ ? (8 * tile_ + kAlignment - 1) / kAlignment * kAlignment : 0);
+  }
+  int own_matrices() const { return pass_ == AttentionPass::Forward ? 1 : 2; }
+  int own_bytes() const { return kept_ ? own_matrices() * own_tile_bytes() : 0; }
   int shared_bytes() const {
-    // Own matrices that lie there before tiles do.
-    int before = pass_ == AttentionPass::Forward ? 1 : !kept_ ? 2 : by_key_ ? 0 : 1;
-    return own_bytes() + std::max(2 * stage_bytes(), before * own_tile_bytes());
+    // Own matrices that lie there before tiles do; the output is one by queries.
+    int before = !kept_ ? own_matrices() : pass_ == AttentionPass::ByQuery ? 1 : 0;
+    return std::max(own_bytes() + std::max(2 * stage_bytes(), before * own_tile_bytes()), results() * result_bytes());
   }
 
   // --- where things are ---
@@ -112,31 +126,32 @@ class AttentionTiles : public TensorCores {
     }
     batch_ = p_.d("cvt.u64.u32", p_.r("div.u32", both, heads_each));
     head_ = p_.d("cvt.u64.u32", p_.r("rem.u32", both, heads_each));
-    lane_ = p_.r("and.b32", thread_, 31);
+    find_lane(thread_);
     Reg warp = p_.r("shr.u32", thread_, 5);
     first_ = p_.r("mul.lo.u32", tile, own_rows_);
     own_first_ = p_.r("mad.lo.u32", warp, 16 * parts_, first_);
     own_row_ = p_.r("add.u32", own_first_, p_.r("shr.u32", lane_, 2));
-    pair_ = p_.r("shl.b32", p_.r("and.b32", lane_, 3), 1);
     vector_start_ = p_.d("mul.wide.u32", both, queries_);
     shared_ = p_.r("mov.u32", "shared_memory");
     stages_ = p_.r("add.u32", shared_, own_bytes());
-
-    // Of a lane in ldmatrix: rows one after the other in two columns of matrices, or the other way round.
-    Reg low = p_.r("and.b32", lane_, 15), eight = p_.r("and.b32", lane_, 7), upper = p_.r("shr.u32", lane_, 4);
-    Reg middle = p_.r("and.b32", p_.r("shr.u32", lane_, 3), 1);
-    down_ = p_.r("mad.lo.u32", low, row_bytes_, p_.r("shl.b32", upper, 4));
-    across_ = p_.r("mad.lo.u32", p_.r("mad.lo.u32", upper, 8, eight), row_bytes_, p_.r("shl.b32", middle, 4));
-    // And of what is a column of the right operand: two rows, two elements of 4 bytes of each.
-    pairs_ = p_.r("mad.lo.u32", pair_, row_bytes_, p_.r("shl.b32", p_.r("shr.u32", lane_, 2), 3));
     own_offset_ = p_.r("mul.lo.u32", warp, 16 * parts_ * row_bytes_);
+    result_offset_ = p_.r("mul.lo.u32", warp, 16 * parts_ * result_row_bytes());
+    swept_first_ = own_first_;
+    if (grouped_) {
+      // The same in all lanes, as the assembler sees then: what follows from it goes to registers of a warp.
+      Reg group = p_.fresh('r');
+      p_.op("shfl.sync.idx.b32", group, p_.r("shr.u32", warp, 2), 0, 31, -1);
+      swept_first_ = p_.r("mad.lo.u32", group, swept_rows(), first_);
+      group_offset_ = p_.r("mul.lo.u32", group, swept_rows() * row_bytes_);
+    }
 
     // A thread copies 16 bytes of a row, and of every row that is `pass_rows_` on.
     int chunks = padded_ * element_ / 16, lanes = static_cast<int>(std::bit_ceil(static_cast<unsigned>(chunks)));
     pass_rows_ = threads() / lanes;
     Reg column = p_.r("and.b32", thread_, lanes - 1);
     copy_row_ = p_.r("div.u32", thread_, lanes);
-    copy_to_ = p_.r("mad.lo.u32", copy_row_, row_bytes_, p_.r("shl.b32", column, 4));
+    Reg chunk = grouped_ ? p_.r("xor.b32", column, p_.r("and.b32", copy_row_, 7)) : column;
+    copy_to_ = p_.r("mad.lo.u32", copy_row_, row_bytes_, p_.r("shl.b32", chunk, 4));
     copy_bytes_ = p_.d("mul.wide.u32", column, 16);
     copy_column_ = p_.r("mul.lo.u32", column, 16 / element_);
     if (lanes != chunks) copies_ = p_.p("setp.lt.u32", column, chunks);
@@ -214,30 +229,25 @@ class AttentionTiles : public TensorCores {
       }
     };
     if (rounds()) copies_.empty() ? round() : p_.when(copies_, round);
+    if (grouped_) p_.op("fence.proxy.async.shared::cta");  // the tensor cores read it themselves
     p_.op("bar.sync", 0);
   }
 
-  // Copies this block's rows of a matrix; where the warp's rows will be.
+  // Copies this block's rows of a matrix.
   Reg own_rows(const Rows& rows, const Reg& end, const Reg& to) {
     copy_rows(moving(rows, first_), to, first_, end, own_rows_);
     awaited_.push_back(to);
-    return p_.r("add.u32", p_.r("add.u32", to, own_offset_), down_);
+    return to;
   }
   int own_tile_bytes() const { return own_rows_ * row_bytes_; }
   void own_rows_arrived() { arrived(std::exchange(awaited_, {}), own_rows_); }
 
-  // --- products ---
+  // --- own rows ---
 
-  // 16 of a warp's rows: four registers for each 32 bytes of a row of an operand, or each 8 columns of a result.
-  using Part = std::vector<Regs>;
-  std::vector<Part> fragments(const Reg& at) {
-    std::vector<Part> out(parts_);
-    for (int i = 0; i < parts_; ++i)
-      for (int k = 0; k < steps_of_row(); ++k) out[i].push_back(matrices(at, i * 16 * row_bytes_ + 32 * k));
-    return out;
-  }
+  // This warp's rows of a block's, where ldmatrix reads them.
+  Reg own_part(const Reg& tile) { return p_.r("add.u32", p_.r("add.u32", tile, own_offset_), down_); }
   // The same of this warp's rows below `end` where they are; zeros behind.
-  std::vector<Part> fragments(const Rows& rows, const Reg& end) {
+  std::vector<Part> fragments_of(const Rows& rows, const Reg& end) {
     std::vector<Part> out(parts_, Part(steps_of_row(), Regs(4)));
     for (int i = 0; i < parts_; ++i)
       for (int half : {0, 1}) {
@@ -252,85 +262,20 @@ class AttentionTiles : public TensorCores {
       }
     return out;
   }
-  // The k-th fragment of a part: from registers, or, where these have no room, from where the rows stay.
-  using Own = std::function<Regs(int part, int k)>;
-  Own own_fragments(const Reg& at) {
-    if (kept_) return [=, this](int part, int k) { return matrices(at, part * 16 * row_bytes_ + 32 * k); };
-    return [held = fragments(at)](int part, int k) { return held[part][k]; };
-  }
-  // Of two matrices. Rows that stay are still on their way.
-  std::array<Own, 2> both_own(const Rows& a, const Rows& b, const Reg& end) {
-    Reg first = own_rows(a, end, shared_), second = own_rows(b, end, p_.r("add.u32", shared_, own_tile_bytes()));
+  // Of this block's rows of matrices, which stay or go to registers. Those that stay are still on their way.
+  std::vector<Own> own(const std::vector<Rows>& matrices, const Reg& end) {
+    Regs tiles;
+    for (const Rows& rows : matrices) tiles.push_back(own_rows(rows, end, own_tile(static_cast<int>(tiles.size()))));
     if (!kept_) own_rows_arrived();
-    std::array<Own, 2> out = {own_fragments(first), own_fragments(second)};
+    std::vector<Own> out;
+    for (const Reg& tile : tiles)
+      out.push_back(!kept_     ? held(fragments(own_part(tile)))
+                    : grouped_ ? read_by_group(p_.r("add.u32", tile, group_offset_))
+                               : read_again(own_part(tile)));
     if (!kept_) p_.op("bar.sync", 0);
     return out;
   }
-  int steps_of_row() const { return padded_ * element_ / 32; }
-  std::vector<Part> zeros(int columns) {
-    std::vector<Part> out(parts_);
-    for (Part& part : out)
-      for (int n = 0; n < columns / 8; ++n) {
-        part.push_back(p_.fresh('f', 4));
-        for (const Reg& r : part.back()) p_.op("mov.f32", r, number(0));
-      }
-    return out;
-  }
-  // own rows · (`width` rows at `other`)ᵀ.
-  std::vector<Part> scores(const Own& own, const Reg& other, int width) {
-    std::vector<Part> out = zeros(width);
-    Reg at = p_.r("add.u32", other, across_);
-    for (int k = 0; k < steps_of_row(); ++k) {
-      std::vector<Regs> a;
-      for (int i = 0; i < parts_; ++i) a.push_back(own(i, k));
-      for (int n = 0; n < width / 16; ++n) {
-        Regs b = matrices(at, n * 16 * row_bytes_ + 32 * k);
-        for (int i = 0; i < parts_; ++i) {
-          multiply(out[i][2 * n], a[i], b[0], b[1]);
-          multiply(out[i][2 * n + 1], a[i], b[2], b[3]);
-        }
-      }
-    }
-    return out;
-  }
-  // sum += weights · (their rows at `other`).
-  void add_rows(const std::vector<Part>& sum, const std::vector<Part>& weights, const Reg& other) {
-    if (rounds()) return add_wide_rows(sum, weights, other);
-    Reg at = p_.r("add.u32", other, down_);
-    for (int k = 0; k < static_cast<int>(weights[0].size()) / 2; ++k) {
-      std::vector<Regs> a;
-      for (const Part& w : weights) {
-        a.emplace_back();
-        for (int n : {2 * k, 2 * k + 1})
-          for (int half : {0, 2}) a.back().push_back(rounded(w[n][half], w[n][half + 1]));
-      }
-      for (int n = 0; n < padded_ / 16; ++n) {
-        Regs b = matrices(at, k * 16 * row_bytes_ + 32 * n, true);
-        for (int i = 0; i < parts_; ++i) {
-          multiply(sum[i][2 * n], a[i], b[0], b[1]);
-          multiply(sum[i][2 * n + 1], a[i], b[2], b[3]);
-        }
-      }
-    }
-  }
-  // Of float32, which ldmatrix does not transpose. The rows are taken in an order in which a lane has its weights already, and the columns in
-  // one in which it reads two at once: those of each 16 with an even number are one result's, the others the next one's.
-  void add_wide_rows(const std::vector<Part>& sum, const std::vector<Part>& weights, const Reg& other) {
-    Reg at = p_.r("add.u32", other, pairs_);
-    for (int k = 0; k < static_cast<int>(weights[0].size()); ++k) {
-      std::vector<Regs> a;
-      for (const Part& w : weights) a.push_back(operands({w[k][0], w[k][2], w[k][1], w[k][3]}));
-      for (int n = 0; n < padded_ / 16; ++n) {
-        Regs b[2];
-        for (int row : {0, 1}) {
-          b[row] = p_.fresh('r', 2);
-          p_.op("ld.shared.v2.b32", braces(b[row]), str("[", at, "+", (8 * k + row) * row_bytes_ + 64 * n, "]"));
-        }
-        for (int i = 0; i < parts_; ++i)
-          for (int odd : {0, 1}) multiply(sum[i][2 * n + odd], a[i], b[0][odd], b[1][odd]);
-      }
-    }
-  }
+  Reg own_tile(int i) { return p_.r("add.u32", shared_, i * own_tile_bytes()); }
 
   // --- sweeps ---
 
@@ -364,22 +309,26 @@ class AttentionTiles : public TensorCores {
           p_.op("add.u32", column, column, width);
         });
   }
+  // What multiplies together, a warp or a group, goes through the other side's rows together.
+  int swept_rows() const { return (grouped_ ? 4 : 1) * 16 * parts_; }
+  Reg swept_end() { return p_.r("add.u32", swept_first_, swept_rows()); }
+  int least_width() const { return grouped_ ? width_ : 16; }
   // Keys for this warp's queries: `body(width, masked, column, offset of the column's row in the tile)`.
   template <class F>
   void over_keys(const Reg& tile_first, const F& body) {
     Reg tile_end = p_.r("add.u32", tile_first, tile_), end = keys_, whole = keys_;
     if (kind_.causal) {
-      whole = p_.r("min.u32", keys_, p_.r("add.u32", own_first_, 1));
-      end = p_.r("min.u32", keys_, p_.r("add.u32", own_first_, 16 * parts_));
+      whole = p_.r("min.u32", keys_, p_.r("add.u32", swept_first_, 1));
+      end = p_.r("min.u32", keys_, swept_end());
     }
     whole = p_.r("min.u32", whole, tile_end);
     end = p_.r("min.u32", end, tile_end);
-    end = p_.r("selp.b32", end, 0, p_.p("setp.lt.u32", own_first_, queries_));
+    end = p_.r("selp.b32", end, 0, p_.p("setp.lt.u32", swept_first_, queries_));
     whole = p_.r("min.u32", whole, end);
     Reg column = p_.r("mov.u32", tile_first);
     auto at = [&] { return p_.r("mul.lo.u32", p_.r("sub.u32", column, tile_first), row_bytes_); };
     steps(column, whole, width_, true, [&](int width) { body(width, false, column, at()); });
-    steps(column, end, 16, false, [&](int width) { body(width, true, column, at()); });
+    steps(column, end, least_width(), false, [&](int width) { body(width, true, column, at()); });
   }
   Reg keys_end() {
     if (!kind_.causal) return keys_;
@@ -410,7 +359,14 @@ class AttentionTiles : public TensorCores {
     return rounded(low, high);
   }
 
-  // The warp's rows below `end`; `own` is the warp's part of a tile that nobody reads any more.
+  // Rows of 16 bytes more than they have, so that what is written at once comes to different banks.
+  int result_row_bytes() const { return padded_ * element_ + 16; }
+  int result_bytes() const { return own_rows_ * result_row_bytes(); }
+  int results() const { return pass_ == AttentionPass::OfRow ? 0 : by_key_ ? 2 : 1; }
+  // This warp's part of a block's i-th result, where tiles were that nobody reads any more.
+  Reg result(int i = 0) { return p_.r("add.u32", p_.r("add.u32", shared_, result_offset_), i * result_bytes()); }
+
+  // The warp's rows below `end`, by way of `own`, this warp's part of a result.
   void store_rows(const std::vector<Part>& values, const Factors& factors, const Reg& own, const Rows& to,
                   const Reg& end) {
     if (rounds()) return store_fours(values, factors, to, end);
@@ -460,20 +416,20 @@ class AttentionTiles : public TensorCores {
   // Lanes beside each other write 16 bytes each of a row.
   void store_whole_rows(const std::vector<Part>& values, const Factors& factors, const Reg& own, const Rows& to,
                         const Reg& end) {
-    Reg at = p_.r("mad.lo.u32", p_.r("shr.u32", lane_, 2), row_bytes_, p_.r("mad.lo.u32", pair_, 2, own));
+    Reg at = p_.r("mad.lo.u32", p_.r("shr.u32", lane_, 2), result_row_bytes(), p_.r("mad.lo.u32", pair_, 2, own));
     for (int part = 0; part < parts_; ++part)
       for (int half : {0, 1})
         for (int n = 0; n < padded_ / 8; ++n)
-          p_.op("st.shared.b32", str("[", at, "+", (16 * part + 8 * half) * row_bytes_ + 16 * n, "]"),
+          p_.op("st.shared.b32", str("[", at, "+", (16 * part + 8 * half) * result_row_bytes() + 16 * n, "]"),
                 scaled(values, factors, part, n, half));
     p_.op("bar.warp.sync", -1);
     int lanes = static_cast<int>(kind_.features / 8), rows = 32 / lanes;
     Reg row = p_.r("div.u32", lane_, lanes), column = p_.r("shl.b32", p_.r("and.b32", lane_, lanes - 1), 4);
-    Reg from = p_.r("mad.lo.u32", row, row_bytes_, p_.r("add.u32", own, column));
+    Reg from = p_.r("mad.lo.u32", row, result_row_bytes(), p_.r("add.u32", own, column));
     for (int i = 0; i < 16 * parts_; i += rows) {
       Reg each = p_.r("add.u32", p_.r("add.u32", own_first_, row), i);
       Regs parts = p_.fresh('r', 4);
-      p_.op("ld.shared.v4.b32", braces(parts), str("[", from, "+", i * row_bytes_, "]"));
+      p_.op("ld.shared.v4.b32", braces(parts), str("[", from, "+", i * result_row_bytes(), "]"));
       Reg there = p_.d("add.s64", row_address(to, each), p_.d("cvt.u64.u32", column));
       p_.op(str("@", p_.p("setp.lt.u32", each, end), " st.global.v4.b32"), str("[", there, "]"), braces(parts));
     }
@@ -481,15 +437,15 @@ class AttentionTiles : public TensorCores {
 
   AttentionPass pass_;
   AttentionKind kind_;
-  int padded_, row_bytes_;
-  bool small_, by_key_, kept_;  // kept: the block's own rows stay in shared memory
+  bool small_, by_key_;
   Block block_;
-  int parts_, own_rows_;  // of a warp: 16 rows each; of a block
+  bool kept_;     // the block's own rows stay in shared memory
+  int own_rows_;  // of a block
   int warps_, tile_, width_;
   int parameters_ = 0, pass_rows_ = 0;
   Reg queries_, keys_, scale_, scale2_;
-  Reg thread_, lane_, batch_, head_, first_, own_first_, own_row_, pair_, vector_start_;
-  Reg shared_, stages_, down_, across_, pairs_, own_offset_;
+  Reg thread_, batch_, head_, first_, own_first_, own_row_, swept_first_, vector_start_;
+  Reg shared_, stages_, own_offset_, group_offset_, result_offset_;
   Regs awaited_;  // own matrices on their way
   Reg copy_row_, copy_to_, copy_bytes_, copy_column_, copy_test_, copies_;
 };

@@ -19,6 +19,7 @@
 #include "runtime/cuda/ways.h"
 #include "runtime/float32_products.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::runtime::cuda {
 namespace {
@@ -112,8 +113,8 @@ Loaded<Interface> load() {
 }
 
 const Loaded<Interface>& loaded() {
-  static const Loaded<Interface> l = load();
-  return l;
+  static constinit Lazy<Loaded<Interface>> l(load);
+  return *l;
 }
 const Interface& lt() {
   BRASA_ASSERT(loaded().functions, loaded().why_not);

@@ -17,6 +17,7 @@
 #include "runtime/cuda/ways.h"
 #include "runtime/float32_products.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::runtime::cuda {
 namespace {
@@ -136,8 +137,8 @@ Loaded<Interface> load() {
 }
 
 const Loaded<Interface>& loaded() {
-  static const Loaded<Interface> l = load();
-  return l;
+  static constinit Lazy<Loaded<Interface>> l(load);
+  return *l;
 }
 const Interface& dnn() {
   BRASA_ASSERT(loaded().functions, loaded().why_not);

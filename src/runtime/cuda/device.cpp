@@ -19,6 +19,7 @@
 #include "runtime/cuda/graph.h"
 #include "runtime/queued_device.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::runtime::cuda {
 namespace {
@@ -422,12 +423,12 @@ Ptx::~Ptx() {
 }
 
 int count() {
-  static const int n = [] {
+  static constinit Lazy<int> n([] {
     const Driver* d = find_driver();
     int found = 0;
     return d && d->device_get_count(&found) == 0 ? std::min(found, kMostDevices) : 0;
-  }();
-  return n;
+  });
+  return *n;
 }
 
 Device& device(int index) {

@@ -11,6 +11,7 @@
 
 #include "runtime/device.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::runtime::cuda {
 namespace {
@@ -69,8 +70,8 @@ Loaded<Driver> load() {
 }
 
 const Loaded<Driver>& loaded() {
-  static const Loaded<Driver> l = load();
-  return l;
+  static constinit Lazy<Loaded<Driver>> l(load);
+  return *l;
 }
 
 }  // namespace

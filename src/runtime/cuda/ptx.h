@@ -70,11 +70,14 @@ class Ptx {
     });
   }
 
-  /// `together`: blocks that a processor must have registers for.
-  std::string kernel(std::string_view name, int parameters, int threads, int shared_bytes, int together = 1) const {
-    std::string out = str(".version 7.0\n.target sm_80\n.address_size 64\n\n");
+  /// `together`: blocks that a processor must have registers for. `hopper`: for GPUs of capability 9.0 alone, in place of those since 8.0.
+  std::string kernel(std::string_view name, int parameters, int threads, int shared_bytes, int together = 1,
+                     bool hopper = false) const {
+    std::string out = hopper ? ".version 8.0\n.target sm_90a\n" : ".version 7.0\n.target sm_80\n";
+    out += ".address_size 64\n\n";
+    std::string shared = str(".shared .align ", hopper ? 1024 : 16, " .b8 shared_memory[");
     // Of none it is the launch that says how much.
-    if (!shared_bytes) out += ".extern .shared .align 16 .b8 shared_memory[];\n";
+    if (!shared_bytes) out += str(".extern ", shared, "];\n");
     out += str(".visible .entry ", name, "(");
     for (int i = 0; i < parameters; ++i) out += str(i ? ", " : "", ".param .u64 p", i);
     out += str(")\n.maxntid ", threads, ", 1, 1\n");
@@ -84,7 +87,7 @@ class Ptx {
         {'p', ".pred"}, {'h', ".b16"}, {'r', ".b32"}, {'f', ".f32"}, {'d', ".b64"}};
     for (auto [letter, type] : kTypes)
       out += str("  .reg ", type, " %", letter, "<", counts_[letter - 'a'] + 1, ">;\n");
-    if (shared_bytes) out += str("  .shared .align 16 .b8 shared_memory[", shared_bytes, "];\n");
+    if (shared_bytes) out += str("  ", shared, shared_bytes, "];\n");
     return out + body_ + "  ret;\n}\n";
   }
 

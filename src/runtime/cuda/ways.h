@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "runtime/device.h"
+#include "support/lazy.h"
 
 // What the files share that run calls of a library, each of which it may know several ways to compute.
 namespace brasa::runtime::cuda {
@@ -38,10 +39,10 @@ size_t quickest(size_t count, int runs, Device& device, Stream stream, const Run
 /// What a library keeps of one device. Never destroyed, as devices are: work may end late.
 template <class State>
 State& kept_of(const Device& device) {
-  static std::mutex mutex;
-  static auto& all = *new std::map<const Device*, State*>;
+  static constinit Mutex mutex;
+  static constinit Lazy<std::map<const Device*, State*>> all;
   std::lock_guard lock(mutex);
-  State*& state = all[&device];
+  State*& state = (*all)[&device];
   if (!state) state = new State;
   return *state;
 }

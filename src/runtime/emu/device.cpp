@@ -17,6 +17,7 @@
 #include "runtime/emu/queue.h"
 #include "runtime/queued_device.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "support/settings.h"
 
 namespace brasa::runtime::emu {
@@ -287,13 +288,13 @@ void LibrarysStream::add(std::function<void()> work) { device_.add(stream_, std:
 void* LibrarysStream::reach(const void* p) { return device_.reach(p); }
 
 Emulated& emulated(int index) {
-  static std::array<Emulated*, kCount> devices = [] {
+  static constinit Lazy<std::array<Emulated*, kCount>> devices([] {
     std::array<Emulated*, kCount> made;
     for (int i = 0; i < kCount; ++i) made[i] = new Emulated(i);
     return made;
-  }();
+  });
   BRASA_CHECK(index >= 0 && index < kCount, "device 'emu:", index, "' is not there");
-  return *devices[index];
+  return *(*devices)[index];
 }
 
 }  // namespace

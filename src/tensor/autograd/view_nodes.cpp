@@ -7,6 +7,7 @@
 #include "ops/primitives.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
+#include "support/lazy.h"
 #include "tensor/execute.h"
 #include "tensor/geometry.h"
 #include "transforms/derived.h"
@@ -50,18 +51,26 @@ bool takes_diagonal(const eager::ViewStep& broadcast) {
   return std::adjacent_find(dims.begin(), dims.end()) != dims.end();
 }
 
+struct Movements {
+  const ops::Row *transpose = &ops::at("prim::transpose"), *reshape = &ops::at("prim::reshape"),
+                 *broadcast = &ops::at("prim::broadcast"), *slice = &ops::at("prim::slice");
+};
+const Movements& movements() {
+  static constinit Lazy<Movements> all;
+  return *all;
+}
+
 Tensor back_along(const eager::ViewPlan& plan, Tensor ct) {
-  static const ops::Row *transpose = &ops::at("prim::transpose"), *reshaped = &ops::at("prim::reshape"),
-                        *broadcast = &ops::at("prim::broadcast");
+  const Movements& movement = movements();
   for (size_t k = plan.steps.size(); k-- > 0;) {
     const eager::ViewStep& s = plan.steps[k];
-    if (s.row == transpose) {
+    if (s.row == movement.transpose) {
       std::vector<int64_t> dims = ints(s.args[1]), inverse(dims.size());
       for (size_t i = 0; i < dims.size(); ++i) inverse[dims[i]] = static_cast<int64_t>(i);
       ct = eager::call_one("aten::permute", {ct, IntArrayRef(inverse)});
-    } else if (s.row == reshaped) {
+    } else if (s.row == movement.reshape) {
       ct = summed(ct, {}, s.from);
-    } else if (s.row == broadcast && !takes_diagonal(s)) {
+    } else if (s.row == movement.broadcast && !takes_diagonal(s)) {
       std::vector<int64_t> dims = ints(s.args[2]), added;
       for (size_t d = 0; d < s.to.size(); ++d) {
         auto it = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d));
@@ -82,9 +91,10 @@ variable_list ViewNode::apply(variable_list&& grads) {
 }
 
 bool ViewNode::moves() const {
-  static const ops::Row *slice = &ops::at("prim::slice"), *reshaped = &ops::at("prim::reshape");
-  return !std::all_of(plan_->steps.begin(), plan_->steps.end(),
-                      [](const eager::ViewStep& s) { return (s.row == slice || s.row == reshaped) && s.from == s.to; });
+  const Movements& movement = movements();
+  return !std::all_of(plan_->steps.begin(), plan_->steps.end(), [&](const eager::ViewStep& s) {
+    return (s.row == movement.slice || s.row == movement.reshape) && s.from == s.to;
+  });
 }
 
 variable_list ViewsNode::apply(variable_list&& grads) {

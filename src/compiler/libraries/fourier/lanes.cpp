@@ -6,6 +6,7 @@
 #include "compiler/libraries/fourier/steps.h"
 #include "compiler/schedules/machine.h"
 #include "runtime/cpu/features.h"
+#include "support/lazy.h"
 
 namespace brasa::compiler::fourier {
 namespace {
@@ -288,8 +289,8 @@ void run_plain(const Stages<T>& s, const Group<T>& g, T* memory) {
 
 // Bytes of a vector.
 int width() {
-  static const int bytes = machine_of(runtime::cpu::host_target(), 1).vector_bytes;
-  return bytes;
+  static constinit Lazy<int> bytes([] { return machine_of(runtime::cpu::host_target(), 1).vector_bytes; });
+  return *bytes;
 }
 
 int64_t next_radix(int64_t n) {
