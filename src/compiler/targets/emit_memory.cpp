@@ -268,8 +268,8 @@ llvm::Value* Emitter::emit_load(const Node* n) {
       if (some) return b_.CreateMaskedLoad(type, from, align, some, zero);
       return b_.CreateAlignedLoad(type, from, align);
     };
-    // The lanes of a mask are no lanes of what is read where these share elements.
     int64_t steps = few ? index.stride.constant() : 1;
+    // The lanes of a mask are no lanes of what is read where these share elements.
     bool border = by_lane && (!target_.masks || shared) && lanes * steps * size_of(p.dtype) <= kZeroBytes;
     x = border ? load_at_border(read, at, mask, condition) : read(at, mask);
   } else if (index.linear && index.stride.is(-1) && !mask) {
