@@ -124,7 +124,8 @@ class Contractions {
     return prim::reshape(prim::transpose(x, order), shape);
   }
 
-  // The dimensions of both operands that are summed, those together through which the first one steps as through one.
+  // The dimensions of both operands that are summed, those together through which the first one steps as through one; each by itself where
+  // the order of sums must not depend on what is known of sizes.
   std::pair<std::vector<Dims>, std::vector<Dims>> joined_sums(Value a, std::vector<Dims> groups, const Dims& ac,
                                                               const Dims& bc) {
     for (int64_t d : ac) groups.push_back({d});
@@ -132,7 +133,7 @@ class Contractions {
     auto step = steps.end() - std::ssize(ac);
     std::vector<Dims> of_a, of_b;
     for (size_t i = 0; i < ac.size(); ++i, ++step) {
-      bool joins = i > 0 && step[-1] && step[0] && *step[-1] == *step[0] * shape_of(a)[ac[i]];
+      bool joins = i > 0 && !m_.one_order && step[-1] && step[0] && *step[-1] == *step[0] * shape_of(a)[ac[i]];
       if (!joins) {
         of_a.emplace_back();
         of_b.emplace_back();
