@@ -160,7 +160,8 @@ bool is_zero(Value x) {
 // What a sum of 0 and values joined along this dimension joins; x alone where it is no such sum.
 std::vector<Value> joined(Value x, Expr dim) {
   const ir::Node* sum = x.node;
-  if (ops::row_of(*sum).scalar == ops::ScalarOp::Add && is_zero(sum->arg<Value>(1))) {
+  bool adds = ops::kind_of(*sum) == ops::Kind::Pointwise && ops::row_of(*sum).scalar == ops::ScalarOp::Add;
+  if (adds && is_zero(sum->arg<Value>(1))) {
     const ir::Node* list = sum->arg<Value>(0).node;
     if (ops::kind_of(*list) == ops::Kind::Concat && list->arg<Expr>(1) == dim) return list->arg<std::vector<Value>>(0);
   }
