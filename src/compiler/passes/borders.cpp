@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <unordered_set>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/transform.h"
@@ -36,22 +35,15 @@ bool has_border(const Node* pad) {
 void write_borders(Primitives& p, const PassContext& context) {
   constexpr int64_t kOften = 8;
   if (context.machine.gpu) return;
-  std::unordered_set<const Node*> often;
   for (const Node* n : p.graph->nodes()) {
     if (is_view(prim_of(n))) continue;
     n->for_each_input([&](Value v) {
       int64_t reads = 1;
       for (; is_view(prim_of(v)) && !p.in_memory.count(v); v = v.node->arg<Value>(0))
         reads = std::min(reads * std::min(times(v.node), kOften), kOften);
-      if (prim_of(v) == Prim::Pad && has_border(v.node) && reads >= kOften) often.insert(v.node);
+      if (prim_of(v) == Prim::Pad && has_border(v.node) && reads >= kOften) in_memory(v, p);
     });
   }
-  transform(
-      p, context.facts, [&](const Node* n) { return often.count(n) > 0; },
-      [](const Node* n, ir::Args& args, Primitives& out) {
-        Value v = ops::Builder::current().call(ops::row_of(*n), std::move(args))[0];
-        return std::vector{in_memory(v, out)};
-      });
 }
 
 }  // namespace brasa::compiler
