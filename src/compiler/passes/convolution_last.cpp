@@ -109,6 +109,12 @@ Value from_each(const Conv& c, const Shape& result, Primitives& out) {
   return first_of(prim::reshape(prim::transpose(y, order), size), wanted);
 }
 
+Value without_gaps(const Conv& c, Primitives& out, const PassContext& context) {
+  if (!takes_winograd(c, context)) return product(c, out);
+  in_order(c.x, out);
+  return winograd_channels_last(c, out);
+}
+
 }  // namespace
 
 bool takes_channels_last(const Conv& c, const PassContext& context) {
@@ -120,16 +126,6 @@ bool takes_channels_last(const Conv& c, const PassContext& context) {
   if (!all_one(c.x_dilation)) return is_apart(c) && at_least(w[0] * product_from(w, 2), lanes, context);
   return is_depthwise(c, context.facts) || (c.groups.is(1) && at_least(w[0], lanes, context));
 }
-
-namespace {
-
-Value without_gaps(const Conv& c, Primitives& out, const PassContext& context) {
-  if (!takes_winograd(c, context)) return product(c, out);
-  in_order(c.x, out);
-  return winograd_channels_last(c, out);
-}
-
-}  // namespace
 
 Value convolution_channels_last(const Conv& c, const Shape& result, Primitives& out, const PassContext& context) {
   if (!all_one(c.x_dilation)) return from_each(c, result, out);

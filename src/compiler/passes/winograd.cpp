@@ -112,14 +112,26 @@ Value one_of(Value x, int64_t dim, int64_t at) {
   return prim::reshape(y, s);
 }
 
+// All of them.
+std::vector<Value> each_of(Value x, int64_t dim, int64_t count) {
+  std::vector<Value> out;
+  for (int64_t at = 0; at < count; ++at) out.push_back(one_of(x, dim, at));
+  return out;
+}
+// Of rows in tiles of four, whose rows may reach into the tile behind: row i of each, for i < count.
+std::vector<Value> rows_in_tiles(Value x, int64_t dim, Expr tiles, int64_t count) {
+  std::vector<Value> out;
+  for (int64_t i = 0; i < count; ++i) out.push_back(every(x, dim, i, tiles, kResults));
+  return out;
+}
+
 // Sets of weights, results, columns…, channels; made along the channels.
 Value transformed_weights(const Conv& c, DType t, Primitives& out) {
   Dims last = {0};
   for (size_t d = 0; d < c.spatial(); ++d) last.push_back(static_cast<int64_t>(d) + 2);
   last.push_back(1);
   Value taps = in_memory(prim::transpose(c.w, last), out);
-  std::vector<Value> parts;
-  for (int64_t k = 0; k < kTaps; ++k) parts.push_back(one_of(taps, 1, k));
+  std::vector<Value> parts = each_of(taps, 1, kTaps);
   Shape weights = shape_of(parts[0]);  // results, columns…, channels
   return in_memory(combined(constants(algorithm<kResults, kTaps>().g, t, out), parts, with(weights, 1, kProducts), 1),
                    out);
@@ -136,10 +148,6 @@ Value rows_of_tiles(const std::vector<Value>& products, int64_t dim, Expr rows, 
   return first_of(y, shape);
 }
 
-}  // namespace
-
-namespace {
-
 // Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums. Of few rows the last four would be
 // mostly empty.
 constexpr int64_t kFewChannels = 32, kFewPlaces = 512, kFewOfLasting = 128, kFewSummed = 256, kFewRows = 6;
@@ -151,8 +159,7 @@ bool has_neighbouring_taps(const Conv& c, const PassContext& context) {
 
 // Of the elements six times four rows further on and so on, sums for each of the products, along a new first dimension.
 Value products_of(Value x, int64_t dim, Expr tiles, Primitives& out) {
-  std::vector<Value> parts;
-  for (int64_t i = 0; i < kProducts; ++i) parts.push_back(every(x, dim, i, tiles, kResults));
+  std::vector<Value> parts = rows_in_tiles(x, dim, tiles, kProducts);
   Shape each = shape_of(parts[0]);
   const auto& b = algorithm<kResults, kTaps>().b;
   return in_memory(combined(constants(b, ops::dtype_of(x), out), parts, with(each, 0, kProducts), 0), out);
@@ -193,9 +200,7 @@ Value winograd_channels_last(const Conv& c, Primitives& out) {
   of_w.push_back(places + 1);
   Value y = prim::dot_general(x, w, of_x, of_w, {0}, {1});  // products, images, tiles, columns…, results
 
-  std::vector<Value> parts;
-  for (int64_t j = 0; j < kProducts; ++j) parts.push_back(one_of(y, 0, j));
-  return rows_of_tiles(parts, 1, rows, out);
+  return rows_of_tiles(each_of(y, 0, kProducts), 1, rows, out);
 }
 
 bool takes_winograd_of_places(const Conv& c, const Shape& result, const PassContext& context) {
@@ -221,8 +226,7 @@ Value winograd_of_places(const Conv& c, Primitives& out) {
   Dims results_last = ops::counted(1, places + 1);
   results_last.push_back(0);
   Value w = in_memory(bordered(prim::transpose(c.w, results_last), none, behind, c.x_dilation, 1), out);
-  std::vector<Value> parts;
-  for (int64_t k = 0; k < kPieces; ++k) parts.push_back(every(w, 1, k, tiles, kPieces));
+  std::vector<Value> parts = rows_in_tiles(w, 1, tiles, kPieces);
   w = in_memory(combined(constants(of_taps, t, out), parts, with(shape_of(parts[0]), 0, kProducts), 0), out);
 
   Dims of_x = {2, 3}, of_w = {1, 2};
@@ -232,8 +236,7 @@ Value winograd_of_places(const Conv& c, Primitives& out) {
     of_w.push_back(d + 2);
   }
   Value y = prim::dot_general(x, w, of_x, of_w, {0}, {0});  // products, channels, columns…, results
-  parts.clear();
-  for (int64_t j = 0; j < kProducts; ++j) parts.push_back(one_of(y, 0, j));
+  parts = each_of(y, 0, kProducts);
   y = combined(constants(to_results, t, out), parts, with(shape_of(parts[0]), 1, kTaps), 1);
   y = in_memory(y, out);
   return prim::transpose(y, channels_to_front(c.spatial() + 2));
