@@ -62,23 +62,25 @@ bool kernel_is_small(const Shape& weights, const Shape& result, ir::Facts& facts
   return facts.equal(min(places, results), places);
 }
 
+bool is_at_most(Expr e, Expr most, ir::Facts& facts) { return facts.equal(max(e, most), most); }
+
 // Most of what its windows cover is no element of the image.
 bool has_gaps(const Conv& c, const Shape& result, ir::Facts& facts) {
   Expr elements = product_from(shape_of(c.x), 2) * 2, results = product_from(result, 2);
-  return facts.equal(max(elements, results), results);
+  return is_at_most(elements, results, facts);
 }
 
 // A kernel of more places than the image has with the gaps between its elements.
 bool is_longer_than_image(const Conv& c, ir::Facts& facts) {
   Expr image = product_from(shape_of(c.x), 2) * product(c.x_dilation), places = product_from(shape_of(c.w), 2);
-  return facts.equal(max(image, places), places);
+  return is_at_most(image, places, facts);
 }
 
 // Rows of the image have many more places than those of the result, as in the gradient by weights of patches: most of what is read along
 // with them would serve nothing.
 bool has_long_rows(const Conv& c, const Shape& result, ir::Facts& facts) {
   Expr row = floordiv(shape_of(c.x).back(), c.stride.back()), wasted = result.back() * 3;
-  return facts.equal(max(row, wasted), row);
+  return is_at_most(wasted, row, facts);
 }
 
 // An image for sums over places at fixed distances. Its memory has a plane for each remainder of a place by the step, so that places
