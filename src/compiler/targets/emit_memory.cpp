@@ -249,8 +249,8 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   std::optional<SharedElements> shared;
   if (!index.linear && !target_.gpu) shared = shared_elements(index.whole, vector_.lane, lanes);
   bool neighbours = index.linear && index.stride.is(1),
-       masks = target_.masks || (target_.wide_masks && size_of(p.dtype) >= 4),
-       readable = masks || !((mask && lanes_of(mask) > 1) || vector_.mask), few = few_steps(index) && readable;
+       readable = target_.has_masks(size_of(p.dtype)) || !((mask && lanes_of(mask) > 1) || vector_.mask),
+       few = few_steps(index) && readable;
   if (shared && (!readable || varies(shared->base))) shared.reset();
   // A masked read of no element is slow where there is no memory: it looks whether there is a fault to suppress.
   bool looks = (neighbours || few || shared) && mask && !target_.gpu, by_lane = looks && lanes_of(mask) > 1;
@@ -308,9 +308,9 @@ bool Emitter::store_interleaved(const Node* n) {
   int loop = std::countr_zero(unrolled);
   auto count = static_cast<int>(analysis_.loops()[loop].extent().constant());
   BufferRef p = place_of(n->arg<Value>(0));
-  bool plain = n->args[3].is_none() && n->arg<std::string>(5).empty(),
-       masks = target_.masks || (target_.wide_masks && size_of(p.dtype) >= 4);
-  if (!plain || (vector_.mask && !masks) || count < 2 || !std::has_single_bit(static_cast<unsigned>(count)))
+  bool plain = n->args[3].is_none() && n->arg<std::string>(5).empty();
+  if (!plain || (vector_.mask && !target_.has_masks(size_of(p.dtype))) || count < 2 ||
+      !std::has_single_bit(static_cast<unsigned>(count)))
     return false;
   auto index_at = [&](int i) {
     unrolled_[loop] = i;

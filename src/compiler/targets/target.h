@@ -23,10 +23,11 @@ struct Target {
   std::string text;  // without options
   bool gpu = false, strict = false, fast = false, baseline = false;
   // What the code generator itself decides by.
-  bool masks = false;            // masked vector loads and stores of every width
-  bool wide_masks = false;       // of 32 and 64 bits
-  bool native_half = false;      // f16 <-> f32 conversions
-  bool native_brain = false;     // f32 -> bf16
+  bool masks = false;       // masked vector loads and stores of every width
+  bool wide_masks = false;  // of 32 and 64 bits
+  bool has_masks(int64_t bytes) const { return masks || (wide_masks && bytes >= 4); }  // of elements
+  bool native_half = false;                                                            // f16 <-> f32 conversions
+  bool native_brain = false;                                                           // f32 -> bf16
   bool native_extrema = false;   // maxima and minima of f32 that keep NaN
   bool pairs = false;            // adds products of pairs of bfloat16
   bool tiles = false;            // products of matrices by tiles (AMX)
