@@ -67,7 +67,6 @@ class Planner {
         shortened_(std::move(shortened)) {}
 
   Plan run() {
-    drop_reshapes();
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (Value v : groups_[g].inputs) readers_[v].push_back(g);
       for (Value v : groups_[g].outputs) producer_[v] = g;
@@ -85,42 +84,6 @@ class Planner {
     Place place;
     std::vector<Expr> strides;
   };
-
-  // What a scatter or a library made and a reshape alone reads, whose result is a new tensor, has all its elements in that order: it is made
-  // in the result's memory, and not copied there.
-  void drop_reshapes() {
-    std::unordered_map<Value, size_t> producer;  // among those that are left
-    std::unordered_map<Value, int> uses, results;
-    for (const Group& g : groups_)
-      for (Value v : g.inputs) ++uses[v];
-    for (const ir::Output& o : graph_.outputs()) {
-      ++uses[o.value];
-      results[o.value] += o.into < 0 && o.check.empty() ? 1 : 2;
-    }
-    std::vector<Group> left;
-    for (Group& g : groups_) {
-      auto made = reshapes(g) && results[g.outputs[0]] == 1 && uses[g.inputs[0]] == 1 ? producer.find(g.inputs[0])
-                                                                                      : producer.end();
-      Group* by = made == producer.end() ? nullptr : &left[made->second];
-      bool drops = by && (by->kind == GroupKind::Scatter || by->kind == GroupKind::Library);
-      if (drops) {
-        size_t k =
-            static_cast<size_t>(std::find(by->outputs.begin(), by->outputs.end(), g.inputs[0]) - by->outputs.begin());
-        drops = by->output_strides[k].empty();
-        if (drops) by->outputs[k] = g.outputs[0];
-      }
-      if (drops) continue;
-      for (Value v : g.outputs) producer[v] = left.size();
-      left.push_back(std::move(g));
-    }
-    groups_ = std::move(left);
-  }
-  static bool reshapes(const Group& g) {
-    if (g.kind != GroupKind::Loops || g.inputs.size() != 1 || g.outputs.size() != 1) return false;
-    Value v = g.graph->outputs()[0].value, x = g.graph->inputs()[0].value;
-    while (prim_of(v) == Prim::Reshape) v = v.node->arg<Value>(0);
-    return v == x && g.output_strides[0].empty() && g.graph->inputs()[0].strides.empty();
-  }
 
   // Each result is computed in its own memory where that is possible; otherwise it is copied there at the end.
   void assign_outputs() {
@@ -551,6 +514,7 @@ class Planner {
 }  // namespace
 
 Plan plan(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting, Shortened shortened) {
+  drop_reshapes(graph, fused.groups);
   return Planner(graph, std::move(fused), together, std::move(lasting), std::move(shortened)).run();
 }
 

@@ -44,6 +44,10 @@ Plan plan(
     const ir::Graph& graph, FusedGraph fused, bool together = false, std::vector<bool> lasting = {},
     Shortened shortened = [](const ir::Expr& e) { return e; });
 
+/// What a scatter or a library made and a reshape alone reads, whose result is a new tensor, has all its elements in that order: it is made
+/// in the result's memory, and not copied there.
+void drop_reshapes(const ir::Graph& graph, std::vector<Group>& groups);
+
 /// Gives kernels what they read of a tensor from a constant place on as an operand.
 void read_windows(Plan& p);
 
