@@ -22,7 +22,7 @@ int64_t times(const Node* view) {
   return out;
 }
 
-// Along vectors: elsewhere a whole vector is there or not.
+// Along the last dimension, where vectors lie: along others a vector has all of its lanes or none.
 bool has_border(const Node* pad) {
   for (size_t list : {2, 3})
     if (const auto& border = pad->arg<std::vector<Expr>>(list); !border.empty() && !border.back().is(0)) return true;
@@ -31,7 +31,7 @@ bool has_border(const Node* pad) {
 
 }  // namespace
 
-// An element of an image with a border that is read often, by windows that overlap much, costs the question each time whether it is there.
+// Windows that overlap much read each element often, and ask each time whether it lies in the border.
 void write_borders(Primitives& p, const PassContext& context) {
   constexpr int64_t kOften = 8;
   if (context.machine.gpu) return;
