@@ -13,6 +13,7 @@
 #include "support/epoch.h"
 #include "support/error.h"
 #include "support/mutex.h"
+#include "support/pooled.h"
 #include "support/settings.h"
 #include "support/source_line.h"
 #include "tensor/autocast.h"
@@ -25,41 +26,50 @@ std::vector<std::string> list_backends() { return capture::backend_names(); }
 
 namespace detail {
 
-// A compiled function: its state until the next reset, one for each precision that it is called with.
+// A compiled function: its states until the next reset, one for each precision that it is called with.
 struct CompiledFunction {
   CompileOptions options;
   capture::Backend backend;
-  Mutex mutex;
-  uint64_t resets;
-  std::array<std::shared_ptr<CompiledState>, 2> states;  // by whether products of float32 may be rounded
 
   std::shared_ptr<CompiledState> present();
+
+ private:
+  Mutex mutex_;                                   // of what changes
+  std::shared_ptr<CompiledState> states_[2];      // by whether products of float32 may be rounded
+  std::atomic<CompiledState*> readable_[2] = {};  // the same, for calls, which take no lock
+
+  std::shared_ptr<CompiledState> renew(bool rounds);
 };
 
 namespace {
-
 std::atomic<uint64_t> resets = 0;
 thread_local int recordings = 0, unrecorded = 0, plain = 0;
-
-std::shared_ptr<CompiledState> make_state(const CompiledFunction& f) {
-  auto state = std::make_shared<CompiledState>();
-  state->options = f.options;
-  state->backend = f.backend;
-  state->pace.emplace(f.options);
-  return state;
-}
-
 }  // namespace
 
 std::shared_ptr<CompiledState> CompiledFunction::present() {
   bool rounds = runtime::float32_products_in_tf32();
-  std::lock_guard lock(mutex);
-  if (uint64_t now = brasa::detail::resets.load(std::memory_order_relaxed); now != resets) {
-    states = {};
-    resets = now;
+  Epoch::Reading reading;
+  CompiledState* state = readable_[rounds].load(std::memory_order_acquire);
+  bool is_present = state && state->resets == brasa::detail::resets.load(std::memory_order_relaxed);
+  return is_present ? state->shared_from_this() : renew(rounds);
+}
+
+std::shared_ptr<CompiledState> CompiledFunction::renew(bool rounds) {
+  std::lock_guard lock(mutex_);
+  uint64_t now = brasa::detail::resets.load(std::memory_order_relaxed);
+  for (int i : {0, 1}) {
+    if (!states_[i] || states_[i]->resets == now) continue;
+    readable_[i].store(nullptr, std::memory_order_release);
+    Epoch::retire([old = std::move(states_[i])]() mutable { old.reset(); });
   }
-  std::shared_ptr<CompiledState>& state = states[rounds];
-  if (!state) state = make_state(*this);
+  std::shared_ptr<CompiledState>& state = states_[rounds];
+  if (state) return state;
+  state = std::make_shared<CompiledState>();
+  state->options = options;
+  state->backend = backend;
+  state->resets = now;
+  state->pace.emplace(options);
+  readable_[rounds].store(state.get(), std::memory_order_release);
   return state;
 }
 
@@ -73,13 +83,13 @@ std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options) {
   BRASA_CHECK(options.recompile_limit > 0, "compile: recompile_limit is ", options.recompile_limit,
               "; it must be at least 1 (disable runs a function uncompiled)");
   f->options = std::move(options);
-  f->resets = resets.load(std::memory_order_relaxed);
   return f;
 }
 
-// A compiled function called while another records becomes part of that recording.
-struct Recording::Impl {
-  struct Recorded {
+// A compiled function called while another records becomes part of that recording. Small and pooled, with what few calls need apart:
+// calls that run as they are pay for it, and a block of a kilobyte or more makes malloc join all small ones that are free.
+struct Recording::Impl : Pooled {
+  struct Recorded : Pooled {
     capture::Session session;
     Recorder::Scope scope{&session};
     eager::CastCache casts;
@@ -93,10 +103,10 @@ struct Recording::Impl {
     ~Plain() { --plain; }
   };
   std::shared_ptr<CompiledState> state;
-  std::optional<capture::Learning> learning;  // of a pure function
-  std::optional<capture::Pace::Call> call;    // of another one
-  std::unique_ptr<Recorded> recorded;         // large, which the others do not pay for
-  std::optional<Plain> as_it_is;              // in its place, where that is faster
+  std::unique_ptr<capture::Learning> learning;  // of a pure function
+  std::optional<capture::Pace::Call> call;      // of another one
+  std::unique_ptr<Recorded> recorded;
+  std::optional<Plain> as_it_is;  // in its place, where that is faster
 };
 
 namespace {
@@ -109,13 +119,14 @@ bool runs_as_it_is(const CompiledFunction& f) {
 
 Recording::Recording(CompiledFunction& f, const Arguments* arguments) {
   if (runs_as_it_is(f)) return;
-  impl_ = std::make_unique<Impl>();
+  impl_.reset(new Impl);  // make_unique would write zeros over all of it first
   Impl& i = *impl_;
   i.state = f.present();
   if (!arguments && capture::stance() == capture::Stance::Default)
     i.call.emplace(*i.state->pace);
   else if (auto now = arguments ? capture::Surroundings::now() : std::nullopt)
-    i.learning.emplace(i.state->shortcuts, *now, *arguments, static_cast<size_t>(f.options.recompile_limit));
+    i.learning = std::make_unique<capture::Learning>(i.state->shortcuts, *now, *arguments,
+                                                     static_cast<size_t>(f.options.recompile_limit));
   if (!i.call || i.call->compiled())
     i.recorded = std::make_unique<Impl::Recorded>(*i.state, i.learning ? &i.learning->watch() : nullptr,
                                                   i.call ? &i.call->work() : nullptr);

@@ -20,6 +20,8 @@ constexpr struct {
   int pairs;
   double ratio;
 } kStages[] = {{3, 0.8}, {8, 0.95}, {24, 1.02}};
+// Measured calls are the same kind so often: what a call finds in caches and in the heap is what the one before left there.
+constexpr int kInARow = 4;
 constexpr int kLookAgain = 64, kLookSeldom = 512;  // bounds of `look_again_`, which doubles
 constexpr int kTimed = 8;                          // one of so many plain calls is timed
 constexpr double kFar = 4;                         // a plain call that takes so many times longer does something else
@@ -81,7 +83,7 @@ bool Pace::choose(Work& work) {
   switch (phase_.load(std::memory_order_relaxed)) {
     case Phase::Off: return true;
     case Phase::Watching: work.weigh = calls_ + 1 == kAlike; return true;
-    case Phase::Measuring: return calls_++ % 2 == 1;
+    case Phase::Measuring: return calls_++ / kInARow % 2 == 1;
     case Phase::Plain: return ++calls_ % look_again_ == 0;
   }
   return true;
@@ -106,8 +108,8 @@ void Pace::move_to(Phase phase) {
 }
 
 void Pace::watch(const Work& work) {
-  if (!work.comparable || work.graphs != graphs_) {
-    graphs_ = work.comparable ? work.graphs : 0;
+  if (work.done() == 0 || work.done() != graphs_) {
+    graphs_ = work.done();
     calls_ = 0;
     return;
   }
@@ -200,7 +202,7 @@ void Pace::Call::end() {
   Phase phase = pace_.phase_.load(std::memory_order_relaxed);
   if (phase == Phase::Watching) return pace_.watch(work_);
   if (phase == Phase::Off) return;
-  bool same = !compiled_ || (work_.comparable && work_.graphs == pace_.graphs_);
+  bool same = !compiled_ || work_.done() == pace_.graphs_;
   if (!same) return pace_.start_over();
   if (phase == Phase::Plain && compiled_) pace_.look_again_ = std::min(pace_.look_again_ * 2, kLookSeldom);
   if (!timed_) return;

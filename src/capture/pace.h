@@ -21,8 +21,10 @@ namespace brasa::capture {
 
 /// What a compiled call did, for comparing it with others.
 struct Work {
+  static constexpr uint64_t kBeyondLimit = 2;
   uint64_t graphs = 1;                                         // equal where the same graphs ran with the same sizes
-  bool comparable = true;                                      // all of it was compiled, on the host
+  bool comparable = true;                                      // all of it ran on the host
+  bool beyond_limit = false;                                   // a part ran uncompiled
   bool backward = false;                                       // gradients may be asked for later
   bool weigh = false;                                          // the following are wanted
   bool settled = true;                                         // no code is about to be replaced
@@ -30,6 +32,8 @@ struct Work {
   int64_t bytes = 0;                                           // of all values
 
   void ran(const void* graph, std::span<const int64_t> sizes);
+  /// What the call did, to be compared; 0: nothing that can be. Calls beyond the limit of recompiles count as the same.
+  uint64_t done() const { return !comparable ? 0 : beyond_limit ? kBeyondLimit : graphs; }
 };
 
 /// Keeps a compiled function from being slower than the plain one. When calls have done the same for a while, some run as they are, in turn

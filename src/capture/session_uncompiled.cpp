@@ -37,7 +37,10 @@ SavedRun Session::kept_for_replay(const JointSegment& joint, const std::vector<D
 
 void Session::run_uncompiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint,
                              const std::optional<GradientFlow>& flow) {
-  if (work_) work_->comparable = false;
+  if (work_) {
+    work_->beyond_limit = true;
+    work_->comparable = work_->comparable && device().on_host();
+  }
   std::vector<Tensor> inputs;
   for (const BoundInputs::Bound& in : inputs_) inputs.push_back(in.tensor);
   for (Held& h : held_)

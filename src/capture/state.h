@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,9 +32,10 @@ namespace brasa::detail {
 
 /// What stays of a compiled function between calls. Calls may overlap: the mutex is held while something of this is looked up or
 /// added (also while a graph is compiled), not while a call records, finds what it knows already, or runs.
-struct CompiledState {
+struct CompiledState : std::enable_shared_from_this<CompiledState> {
   CompileOptions options;
   capture::Backend backend;
+  uint64_t resets = 0;  // what `reset` had counted when it was made
   capture::ResumePoint start;
   capture::ResumePoint far;           // behind more breaks than have points of their own
   std::deque<capture::Break> breaks;  // each stays where it is

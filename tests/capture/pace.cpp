@@ -74,6 +74,20 @@ TEST_F(Pace, WithoutAGraph) {
   EXPECT_NE(g.explain().slower, "");
 }
 
+// What fits no graph is recorded in vain.
+TEST_F(Pace, BeyondTheLimit) {
+  auto g = compile(
+      [](const Tensor& t) {
+        if (Recorder::current()) std::this_thread::sleep_for(std::chrono::microseconds(100));
+        return t.sin() * t;
+      },
+      {.dynamic = false, .recompile_limit = 1});
+  g(numbers({3}));
+  Tensor x = numbers({4});
+  for (int i = 0; i < kCalls; ++i) expect_close(g(x), x.sin() * x);
+  EXPECT_NE(g.explain().slower, "");
+}
+
 // A plain call is plain in the compiled functions that it calls, too.
 TEST_F(Pace, FunctionsInside) {
   auto inner = compile([](const Tensor& t) { return t.sin() * 2; }, slow("false"));
