@@ -200,10 +200,14 @@ void add_smooth(Table& t) {
         if (approximate == "none") return x * normal_cdf(x);
         return 0.5 * x * (1 + tanh(std::sqrt(2 * std::numbers::inv_pi) * (x + 0.044715 * (x * x * x))));
       })
+      .vjp(own_derivative([](const Saved& s) {
+        return std::vector{call("aten::gelu_backward", {s.ct(), s.in(0), s.arg<std::string>(1)})};
+      }))
       .samples({{floats(3, 5)}, {floats(7).strided(2), "tanh"}, {floats(0)}});
   t.op("aten::silu(Tensor self) -> Tensor")
       .doc("x * sigmoid(x).")
       .composed_in_opmath([](Value x) { return only_floating("silu", x) * sigmoid(x); })
+      .vjp(own_derivative([](const Saved& s) { return std::vector{call("aten::silu_backward", {s.ct(), s.in(0)})}; }))
       .samples({{floats(3, 5)}, {floats(3).in(-200, 200)}});
   t.op("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
       .doc("scale * x where positive, else scale * alpha * (exp(input_scale * x) - 1).")
@@ -235,6 +239,7 @@ void add_smooth(Table& t) {
   t.op("aten::mish(Tensor self) -> Tensor")
       .doc("x * tanh(softplus(x)).")
       .composed_in_opmath([](Value x) { return only_floating("mish", x) * tanh(softplus(x, 1, 20)); })
+      .vjp(own_derivative([](const Saved& s) { return std::vector{call("aten::mish_backward", {s.ct(), s.in(0)})}; }))
       .samples({{floats(3, 5)}, {floats(2).in(90, 200)}});
   t.op("aten::log_sigmoid(Tensor self) -> Tensor")
       .doc("log(sigmoid(x)).")

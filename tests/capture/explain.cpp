@@ -1,4 +1,5 @@
 // What explain() tells of graph breaks, and options that are refused.
+#include <map>
 #include <sstream>
 
 #include "values.h"
@@ -84,6 +85,53 @@ TEST(Explain, ValuesThatAreInMemoryTogetherDoNotOverlap) {
   }
   EXPECT_LT(g.arena_bytes, separate) << e.str(true);
   EXPECT_NE(e.str(true).find("memory, kernels counted from 0: an arena of "), std::string::npos) << e.str(true);
+}
+
+// The backward pass needs an activation's derivative alone, which its own kernel computes beside its value.
+TEST(Explain, AnActivationKeepsItsDerivative) {
+  Tensor x = numbers({64, 40}), a = numbers({96, 40}).requires_grad_(), b = numbers({40, 96}).requires_grad_();
+  auto step = [&](auto activation) {
+    return [&, activation] {
+      Tensor y = linear(activation(linear(x, a)), b);
+      return autograd::grad({y.sin().sum()}, {a, b});
+    };
+  };
+  auto check = [&](auto activation) {
+    auto f = compile(step(activation));
+    std::vector<Tensor> got = f(), expected = step(activation)();
+    for (size_t i = 0; i < got.size(); ++i) expect_close(got[i], expected[i]);
+    const Explanation e = f.explain();
+    ASSERT_EQ(e.graphs.size(), 1u);
+    if (e.graphs[0].kernels_after == 0) GTEST_SKIP() << "a backend without kernels";
+    std::map<size_t, int> kept;  // by the kernel that writes them: values of hidden units that later kernels read
+    for (const auto& v : e.graphs[0].memory)
+      if (v.bytes >= 64 * 96 * 4 && v.last > v.first + 1) ++kept[v.first];
+    ASSERT_FALSE(kept.empty()) << e.str(true);
+    EXPECT_LE(kept.begin()->second, 2) << e.str(true);
+  };
+  check([](const Tensor& t) { return gelu(t); });
+  check([](const Tensor& t) { return gelu(t, "tanh"); });
+  check([](const Tensor& t) { return silu(t); });
+  check([](const Tensor& t) { return mish(t); });
+}
+
+// Weights are put in panels for the backward pass when that comes.
+TEST(Explain, PanelsForTheBackwardPassWait) {
+  constexpr int kLayers = 32;
+  Tensor x = numbers({64, 96});
+  std::vector<Tensor> weights;
+  for (int i = 0; i < kLayers; ++i) weights.push_back((numbers({96, 96}) * 0.01).detach().requires_grad_());
+  auto f = compile([&] {
+    Tensor y = x;
+    for (const Tensor& w : weights) y = linear(y, w).relu();
+    return autograd::grad({y.sum()}, weights);
+  });
+  f();
+  const Explanation e = f.explain();
+  ASSERT_EQ(e.graphs.size(), 1u);
+  if (e.graphs[0].kernels_after == 0) GTEST_SKIP() << "a backend without kernels";
+  int64_t activations = int64_t{kLayers} * 64 * 96 * 4, weight = 96 * 96 * 4;
+  EXPECT_LT(e.graphs[0].arena_bytes, activations + kLayers / 2 * weight) << e.str(true);
 }
 
 }  // namespace

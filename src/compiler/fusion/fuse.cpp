@@ -20,6 +20,8 @@ namespace {
 constexpr size_t kMaxRoots = 24;
 // A search for paths between two kernels ends after this many others, so that fusion takes time in proportion to the graph.
 constexpr int kFarthest = 4000;
+// Kernels so far from each other are far apart.
+constexpr int kFarReaders = 64;
 // Sums of columns in a kernel that walks along rows: their threads keep them in registers.
 constexpr int kMostSums = 4;
 
@@ -299,7 +301,7 @@ class Fuser {
     } else if (p.kind == GroupKind::Loops && c.kind == GroupKind::Loops) {
       bool scans = p.domain.scanned || c.domain.scanned;
       if (scans && (p.domain.has_reduced() || c.domain.has_reduced())) return false;
-      d = scans ? (p.domain.scanned ? p.domain : c.domain) : common_domain(p.domain, c.domain);
+      d = scans ? (p.domain.scanned ? p.domain : c.domain) : common_domain(p.domain, c.domain, sum_columns_);
     } else {
       return false;
     }
@@ -312,24 +314,6 @@ class Fuser {
         sums += m == Member::Columns;
       }
     return sums <= kMostSums;
-  }
-
-  Domain common_domain(const Domain& a, const Domain& b) const {
-    if (!a.has_reduced() || !b.has_reduced()) return a.has_reduced() || !b.has_reduced() ? a : b;
-    if (!a.summed.empty() || !b.summed.empty()) return a.summed.empty() ? b : a;
-    auto both = rows_and_columns(a, b);
-    if (!both) both = rows_and_columns(b, a);
-    return both.value_or(a);
-  }
-
-  // A GPU's kernel that walks along rows can add up parts of columns on its way, if a few threads hold a row in registers.
-  std::optional<Domain> rows_and_columns(const Domain& rows, const Domain& parts) const {
-    constexpr int64_t kNarrowest = 64, kWidest = 2048;
-    const std::vector<bool> middle = {false, true, false};
-    if (!sum_columns_ || parts.reduced != middle || !parts.numel().is_constant()) return std::nullopt;
-    int64_t length = parts.dims[2].constant();
-    Domain out{parts.dims, {false, false, true}, middle};
-    return length >= kNarrowest && length <= kWidest && same_blocks(rows, out) ? std::optional(out) : std::nullopt;
   }
 
   // Is there a path from one to the other through a third kernel? Beyond kFarthest kernels nobody looks: there may be one.
@@ -374,6 +358,7 @@ class Fuser {
       return;
     // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join.
     if (!reads && (kp.kind == GroupKind::Contraction || kp.domain.folds() != kc.domain.folds())) return;
+    if (!reads && read_far_apart(kp, kc)) return;
     // What overwrites an input beside a reduction could not be computed in its memory.
     if (machine_.gpu && (kp.domain.has_reduced() || kc.domain.has_reduced()) && (overwrites(kp) || overwrites(kc)))
       return;
@@ -395,6 +380,14 @@ class Fuser {
     kc.merged_into = p;
     add(kp.producers, kc.producers);
     add(kp.consumers, kc.consumers);
+  }
+
+  // What is made of inputs alone can wait until it is read: weights in panels for the forward pass and for the backward pass, made
+  // together, would fill memory in between.
+  static bool read_far_apart(const Cluster& a, const Cluster& b) {
+    if (!a.producers.empty() || !b.producers.empty() || a.consumers.empty() || b.consumers.empty()) return false;
+    auto first = [](const Cluster& k) { return *std::min_element(k.consumers.begin(), k.consumers.end()); };
+    return std::abs(first(a) - first(b)) > kFarReaders;
   }
 
   bool overwrites(const Cluster& k) const {

@@ -39,6 +39,8 @@ Domain columns_of(const Domain& d);
 bool same_blocks(const Domain& a, const Domain& b);
 /// Whether a reduction is one of columns in this domain of sums of both sorts.
 bool sums_columns(const ir::Node* n, const Domain& d);
+/// Of two kernels in one. `sum_columns`: where one adds up rows, it may add up parts of columns for the other on its way.
+Domain common_domain(const Domain& a, const Domain& b, bool sum_columns);
 /// Those of `items` (one a dimension) whose dimensions are not reduced.
 std::vector<ir::Expr> kept(const Domain& d, const std::vector<ir::Expr>& items);
 /// "[8, +197, ~192]": ~ before reduced dimensions, + before summed ones, > before a scanned one

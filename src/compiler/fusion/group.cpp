@@ -39,6 +39,27 @@ bool sums_columns(const ir::Node* n, const Domain& d) {
   return !d.summed.empty() && is_reduction(prim_of(n)) && same_blocks(reduced_domain(n), columns_of(d));
 }
 
+namespace {
+// A GPU's kernel that walks along rows can add up parts of columns on its way, if a few threads hold a row in registers.
+std::optional<Domain> rows_and_columns(const Domain& rows, const Domain& parts) {
+  constexpr int64_t kNarrowest = 64, kWidest = 2048;
+  const std::vector<bool> middle = {false, true, false};
+  if (parts.reduced != middle || !parts.numel().is_constant()) return std::nullopt;
+  int64_t length = parts.dims[2].constant();
+  Domain out{parts.dims, {false, false, true}, middle};
+  return length >= kNarrowest && length <= kWidest && same_blocks(rows, out) ? std::optional(out) : std::nullopt;
+}
+}  // namespace
+
+Domain common_domain(const Domain& a, const Domain& b, bool sum_columns) {
+  if (!a.has_reduced() || !b.has_reduced()) return a.has_reduced() || !b.has_reduced() ? a : b;
+  if (!a.summed.empty() || !b.summed.empty()) return a.summed.empty() ? b : a;
+  if (!sum_columns) return a;
+  auto both = rows_and_columns(a, b);
+  if (!both) both = rows_and_columns(b, a);
+  return both.value_or(a);
+}
+
 std::vector<Expr> kept(const Domain& d, const std::vector<Expr>& items) {
   std::vector<Expr> out;
   for (size_t i = 0; i < items.size(); ++i)

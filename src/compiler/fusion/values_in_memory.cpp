@@ -27,6 +27,8 @@ constexpr int kCheapShared = 2;
 constexpr int kMostCost = 1 << 24;
 // Users of a value that come together further away than this are users of different kernels.
 constexpr int kFarthestMeeting = 256;
+// An expression of more values than this is not looked through for what a later kernel reads of it.
+constexpr size_t kMostLookedThrough = 64;
 
 class Chooser {
  public:
@@ -72,7 +74,9 @@ class Chooser {
     leaves_.assign(graph_.nodes().size(), 0);
     nodes_.assign(graph_.nodes().size(), 0);
     tensors_.assign(graph_.nodes().size(), {});
+    find_levels();
     for (const Node* n : live_) {
+      if (prim_of(n) == Prim::Pointwise) n->for_each_input([&](Value v) { compute_early(v.node, n); });
       int cost = 0, leaves = 0, nodes = 1;
       n->for_each_input([&](Value v) {
         nodes = std::min(kMostNodes + 1, nodes + (memory_[v.node->id] ? 0 : nodes_[v.node->id]));
@@ -165,6 +169,59 @@ class Chooser {
         meeting_[v.node->id] = common(meeting_[v.node->id], at_its_place ? user->id : kNowhere);
       });
     }
+  }
+
+  // How many nodes that end a kernel lie on the way to each.
+  void find_levels() {
+    level_.assign(graph_.nodes().size(), 0);
+    readers_.assign(graph_.nodes().size(), {});
+    for (const Node* n : live_) {
+      n->for_each_input([&](Value v) {
+        level_[n->id] = std::max(level_[n->id], level_[v.node->id]);
+        readers_[v.node->id].push_back(n);
+      });
+      level_[n->id] += is_heavy(prim_of(n)) || library_[n->id];
+    }
+  }
+
+  // A later kernel reads, of an expression over several tensors that are read for nothing else there, its value: the tensors' own kernel
+  // computes it, and less lies in memory until then. So a GELU keeps its derivative for the backward pass, in place of its operand and
+  // of the error function.
+  void compute_early(const Node* v, const Node* later) {
+    if (memory_[v->id] || prim_of(v) != Prim::Pointwise || level_[v->id] == level_[later->id]) return;
+    Expr bytes = bytes_of(v), kept = 0;
+    std::vector<const Node*> stack{v};
+    std::unordered_set<const Node*> seen;
+    while (!stack.empty()) {
+      const Node* n = stack.back();
+      stack.pop_back();
+      bool good = seen.size() <= kMostLookedThrough;
+      n->for_each_input([&](Value in) {
+        const Node* t = in.node;
+        if (prim_of(t) == Prim::Input || !seen.insert(t).second) return;
+        if (!memory_[t->id]) return stack.push_back(t);
+        good = good && level_[t->id] == level_[v->id] && is_read_later_by(t, v);
+        kept = kept + bytes_of(t);
+      });
+      if (!good) return;
+    }
+    if (bytes.is_constant() && kept.is_constant() && bytes.constant() < kept.constant()) memory_[v->id] = true;
+  }
+  static Expr bytes_of(const Node* n) { return n->types[0].numel() * Expr(size_of(n->types[0].dtype)); }
+  // Whether kernels behind a tensor's own read it, if at all, for this value alone.
+  bool is_read_later_by(const Node* tensor, const Node* value) const {
+    std::vector<const Node*> stack{tensor};
+    std::unordered_set<const Node*> seen;
+    while (!stack.empty()) {
+      const Node* n = stack.back();
+      stack.pop_back();
+      for (const Node* r : readers_[n->id]) {
+        if (r == value || !seen.insert(r).second) continue;
+        if (level_[r->id] != level_[tensor->id] || seen.size() > kMostLookedThrough) return false;
+        if (!memory_[r->id]) stack.push_back(r);
+      }
+    }
+    return true;
   }
 
   bool is_large(const Node* n) const {
@@ -334,7 +391,8 @@ class Chooser {
   static constexpr int kNowhere = -1;
   std::vector<int> meeting_;                        // by node id: of all its users, or kNowhere
   std::vector<int> users_, cost_, leaves_, nodes_;  // of what a node's expression is made of
-  std::vector<std::vector<const Node*>> tensors_;
+  std::vector<std::vector<const Node*>> tensors_, readers_;
+  std::vector<int> level_;  // by node id
 };
 
 }  // namespace

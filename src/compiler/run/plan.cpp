@@ -10,6 +10,7 @@
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
+#include "compiler/run/block.h"
 #include "ir/text.h"
 #include "support/error.h"
 
@@ -26,36 +27,6 @@ constexpr size_t kEarly = 64;
 constexpr int64_t kKept = 4 << 20;
 // A search for what must run after a group ends after this many others, so that planning takes time in proportion to the graph.
 constexpr int kFarthest = 4000;
-
-// Ranges of bytes of one block, each the first one that is free.
-class Block {
- public:
-  int64_t take(int64_t size) {
-    auto it = std::find_if(free_.begin(), free_.end(), [&](const auto& f) { return f.second - f.first >= size; });
-    auto [begin, end] = *it;
-    free_.erase(it);
-    if (end - begin > size) free_[begin + size] = end;
-    size_ = std::max(size_, begin + size);
-    return begin;
-  }
-  void give_back(int64_t begin, int64_t size) {
-    auto it = free_.emplace(begin, begin + size).first;
-    if (auto after = std::next(it); after != free_.end() && it->second == after->first) {
-      it->second = after->second;
-      free_.erase(after);
-    }
-    if (it == free_.begin()) return;
-    if (auto before = std::prev(it); before->second == begin) {
-      before->second = it->second;
-      free_.erase(it);
-    }
-  }
-  int64_t size() const { return size_; }
-
- private:
-  std::map<int64_t, int64_t> free_{{0, std::numeric_limits<int64_t>::max()}};  // begin -> end
-  int64_t size_ = 0;
-};
 
 class Planner {
  public:
@@ -362,6 +333,16 @@ class Planner {
         }
       return small && read && by_late;
     };
+    // What only inputs are read for, such as weights in panels for the backward pass, waits for its first reader: until then its result
+    // would take memory for nothing.
+    auto place = [&](size_t g) {
+      size_t first = step(groups_.size());
+      if (std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), ir::is_input))
+        for (Value v : groups_[g].outputs)
+          if (auto it = readers_.find(v); it != readers_.end())
+            for (size_t r : it->second) first = std::min(first, step(r));
+      return first < step(groups_.size()) ? first : step(g);
+    };
     // How late it is, its place in the order, its sort.
     using Item = std::tuple<int, size_t, size_t, size_t>;
     auto item = [&](size_t s) -> Item {
@@ -369,9 +350,9 @@ class Planner {
       size_t g = s - step(0);
       if (prepares_[g]) return {-1, s, 0, s};
       if (late(s)) return {2, 0, sort_[g], s};
-      if (!sort_[g]) return {0, s, 0, s};
+      if (!sort_[g]) return {0, place(g), 0, s};
       if (std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), ir::is_input))
-        return {0, s / kEarly * kEarly, sort_[g], s};
+        return {0, place(g) / kEarly * kEarly, sort_[g], s};
       return waits(g) ? Item{1, 0, sort_[g], s} : Item{0, s, 0, s};
     };
     std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
