@@ -1,8 +1,6 @@
 #include "compiler/run/plan.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <numeric>
 #include <queue>
 #include <set>
