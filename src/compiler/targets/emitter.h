@@ -110,6 +110,7 @@ class Emitter {
   llvm::Value* eval(ir::Value v);
   Values emit_node(const ir::Node* n);
   llvm::Value* emit_pair_product(const ir::Node* n);
+  llvm::Value* integer_pair_product(llvm::Value* a, llvm::Value* b);
   llvm::Value* any_lane(llvm::Value* condition);
   llvm::Value* emit_unlikely(const ir::Node* n);
   llvm::Value* emit_select(const ir::Node* n);
