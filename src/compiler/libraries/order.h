@@ -34,8 +34,6 @@ inline constexpr int kPlaceBits = sizeof(Item) * 4;
 
 // Of few items comparisons take less time than counting.
 inline constexpr size_t kCountFrom = 256;
-// So few least items are kept in order while others come.
-inline constexpr size_t kInserted = 16;
 
 template <class Item>
 class ItemOrder {
@@ -44,11 +42,6 @@ class ItemOrder {
   void arrange(const std::vector<uint64_t>& keys, uint64_t least, size_t first, size_t count, int64_t* places) {
     size_t end = first + count;
     if (count == 0) return;
-    if (first == 0 && count <= kInserted && count < keys.size()) {
-      insert_least(keys, least, count);
-      for (size_t i = 0; i < count; ++i) places[i] = static_cast<int64_t>(place(items_[i]));
-      return;
-    }
     if (end <= keys.size() / 4)
       take_least(keys, least, end);
     else
@@ -70,21 +63,6 @@ class ItemOrder {
   static uint64_t place(Item i) { return static_cast<uint64_t>(i & kPlaces); }
   static uint64_t key(Item i) { return static_cast<uint64_t>(i >> kPlaceBits<Item>); }
   static Item item(uint64_t key, size_t place) { return Item{key} << kPlaceBits<Item> | place; }
-
-  // The `count` least items in order: each takes its place among those before it.
-  void insert_least(const std::vector<uint64_t>& keys, uint64_t least, size_t count) {
-    items_.clear();
-    for (size_t i = 0; i < keys.size(); ++i) {
-      Item next = item(keys[i] - least, i);
-      if (items_.size() < count)
-        items_.push_back(next);
-      else if (next > items_.back())
-        continue;
-      size_t at = items_.size() - 1;
-      for (; at > 0 && items_[at - 1] > next; --at) items_[at] = items_[at - 1];
-      items_[at] = next;
-    }
-  }
 
   void take_all(const std::vector<uint64_t>& keys, uint64_t least) {
     items_.resize(keys.size());
@@ -170,6 +148,27 @@ struct Keys {
     }
   }
 };
+
+// So few least elements are kept in order while others come.
+inline constexpr size_t kMostKept = 16;
+
+/// The places of the `count` least of so many elements, at most kMostKept; `key(i)` is that of element i.
+template <class F>
+void find_least(size_t elements, size_t count, F key, int64_t* places) {
+  uint64_t kept[kMostKept];
+  size_t found = 0;
+  for (size_t i = 0; i < elements; ++i) {
+    uint64_t next = key(i);
+    if (found == count && next >= kept[count - 1]) continue;
+    size_t at = found < count ? found++ : count - 1;
+    for (; at > 0 && kept[at - 1] > next; --at) {
+      kept[at] = kept[at - 1];
+      places[at] = places[at - 1];
+    }
+    kept[at] = next;
+    places[at] = static_cast<int64_t>(i);
+  }
+}
 
 class KeyOrder {
  public:

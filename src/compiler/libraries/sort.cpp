@@ -22,13 +22,19 @@ void sort_lines(const LibraryTensor& x, const LibraryTensor& values, int64_t* in
     Keys keys(static_cast<size_t>(from.length));
     std::vector<int64_t> places(to.length);
     KeyOrder order;
+    bool few = first == 0 && places.size() <= kMostKept && places.size() < keys.all.size();
     for (int64_t line = begin; line < end; ++line) {
       const T* in = static_cast<const T*>(x.data) + from.start(line);
-      keys.fill([&](size_t k) {
-        uint64_t key = ordinal(in[static_cast<int64_t>(k) * from.inner]);
-        return descending ? ~key : key;
-      });
-      order.arrange(keys, static_cast<size_t>(first), places.size(), places.data());
+      auto key = [&](size_t k) {
+        uint64_t upwards = ordinal(in[static_cast<int64_t>(k) * from.inner]);
+        return descending ? ~upwards : upwards;
+      };
+      if (few) {
+        find_least(keys.all.size(), places.size(), key, places.data());
+      } else {
+        keys.fill(key);
+        order.arrange(keys, static_cast<size_t>(first), places.size(), places.data());
+      }
       T* out = static_cast<T*>(values.data) + to.start(line);
       for (int64_t k = 0; k < to.length; ++k) {
         out[k * to.inner] = in[places[k] * from.inner];
