@@ -50,6 +50,7 @@ constexpr GraphPass kForms[] = {
     {"split_products", true, split_products},
     {"contractions", false, shape_contractions},
     {"borders", true, write_borders},
+    {"strided_reads", true, gather_strided_reads},
     {"narrow_products", true, narrow_products},
     {"align_products", true, align_products},
     {"accumulators", false, widen_accumulators},

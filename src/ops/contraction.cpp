@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include "ops/complex.h"
 #include "ops/rows.h"
@@ -239,37 +238,29 @@ Value bilinear(Value a, Value b, Value w, Value bias) {
   return bias ? out + bias : out;
 }
 
-// The cheapest order to multiply a chain of matrices; from left to right where sizes are not known.
+// The cheapest order to multiply a chain of matrices: of products that take as long, the one more to the left goes first.
 Value multi_dot(std::vector<Value> xs) {
   BRASA_CHECK(xs.size() >= 2, "multi_dot(): expected at least 2 tensors but got ", xs.size());
   bool row = rank_of(xs.front()) == 1, column = rank_of(xs.back()) == 1;
   if (row) xs.front() = unsqueeze(xs.front(), 0);
   if (column) xs.back() = unsqueeze(xs.back(), 1);
   size_t n = xs.size();
-  bool known = true;
-  std::vector<double> sizes;
+  Shape sizes;
   for (Value x : xs) {
     BRASA_CHECK(rank_of(x) == 2, "multi_dot(): expected 2-D tensors (1-D at the ends), got ", type_of(x));
-    known = known && size_of(x, 0).is_constant() && size_of(x, 1).is_constant();
+    sizes.push_back(size_of(x, 0));
   }
-  if (known) {
-    for (Value x : xs) sizes.push_back(static_cast<double>(size_of(x, 0).constant()));
-    sizes.push_back(static_cast<double>(size_of(xs.back(), 1).constant()));
-  }
-  std::vector<std::vector<double>> cost(n, std::vector<double>(n, 0));
+  sizes.push_back(size_of(xs.back(), 1));
+  std::vector<Shape> cost(n, Shape(n, Expr(0)));
   std::vector<std::vector<size_t>> cut(n, std::vector<size_t>(n, 0));
   for (size_t length = 1; length < n; ++length)
     for (size_t i = 0; i + length < n; ++i) {
       size_t j = i + length;
-      cut[i][j] = j - 1;
-      if (!known) continue;
-      cost[i][j] = std::numeric_limits<double>::infinity();
-      for (size_t k = i; k < j; ++k) {
-        double c = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1];
-        if (c < cost[i][j]) {
-          cost[i][j] = c;
-          cut[i][j] = k;
-        }
+      for (size_t k = j; k-- > i;) {
+        Expr c = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1];
+        if (k + 1 < j && !is_less(c, cost[i][j])) continue;
+        cost[i][j] = c;
+        cut[i][j] = k;
       }
     }
   std::function<Value(size_t, size_t)> range = [&](size_t i, size_t j) {

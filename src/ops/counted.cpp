@@ -1,4 +1,6 @@
 #include "ops/algebra.h"
+#include "ops/builder.h"
+#include "ops/decompose.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -12,11 +14,11 @@ constexpr DType kInt = DType::Int64;
 Value total(Value flags) { return sum(convert(flags, kInt), all_dims(flags)); }
 Value flat_index(Value x) { return prim::iota(shape_of(x), 0, kInt); }
 
-// Positions of the `n` true elements of a flat mask: each writes its index where the running count of true ones says. The
+// Positions of the first `n` true elements of a flat mask: each writes its index where the running count of true ones says. The
 // others write into one place more, which is cut off.
 Value positions(Value mask, Expr n) {
   Value rank = prim::scan(convert(mask, kInt), 0, "add") - 1, end = size_tensor(n, shape_of(mask));
-  Value to = where(mask, rank, end), index = where(mask, flat_index(mask), full(0, shape_of(mask), kInt));
+  Value to = where(mask, minimum(rank, end), end), index = where(mask, flat_index(mask), full(0, shape_of(mask), kInt));
   Value out = prim::scatter(full(0, {n + Expr(1)}, kInt), {to}, index, {0}, "add");
   return prim::slice(out, {Expr(0)}, {n}, {Expr(1)});
 }
@@ -50,11 +52,8 @@ Value nonzero(Value x, Expr n) {
 Value nonzero_static(Value x, Expr size, Number fill) {
   BRASA_CHECK(!is_less(size, 0), "nonzero_static: 'size' must be an non-negative integer, got ", size);
   if (rank_of(x) == 0) return full(fill, {size, Expr(0)}, kInt);
-  // Those beyond `size` share the place that is cut off with the ones that are zero.
-  Value mask = flattened(is_set(x)), end = size_tensor(size, shape_of(mask));
-  Value rank = prim::scan(convert(mask, kInt), 0, "add") - 1;
-  Value kept = logical_and(mask, lt(rank, end));
-  Value at = positions(kept, size), filled = lt(prim::iota({size}, 0, kInt), broadcast_to(total(mask), {size}));
+  Value mask = flattened(is_set(x)), at = positions(mask, size);
+  Value filled = lt(prim::iota({size}, 0, kInt), broadcast_to(total(mask), {size}));
   std::vector<Value> columns;
   for (Value c : coordinates(at, shape_of(x)))
     columns.push_back(prim::reshape(where(filled, c, full(fill, {size}, kInt)), {size, Expr(1)}));
@@ -158,16 +157,20 @@ Value counts_of(Value inverse, Expr n) {
   return prim::scatter(full(0, {n}, kInt), {inverse}, full(1, shape_of(inverse), kInt), {0}, "add");
 }
 
-// Dense ranks of the rows of a matrix in lexicographic order, so that equal rows have equal ranks. Columns are ranked one by one
-// and then in pairs, as numbers of two digits, until one is left.
+// Dense ranks of the rows of a matrix in lexicographic order, so that equal rows have equal ranks, NaN beside NaN. Columns are ranked
+// one by one and then in pairs, as numbers of two digits, until one is left.
 Value row_ranks(Value rows) {
-  auto ranked = [](Value columns) {
+  auto differ = [](Value a, Value b) {
+    Value differs = ne(a, b);
+    return is_floating(dtype_of(a)) ? logical_and(differs, logical_or(eq(a, a), eq(b, b))) : differs;
+  };
+  auto ranked = [&](Value columns) {
     auto [values, order] = prim::sort(columns, 0, false);
     Expr m = size_of(columns, 0), k = size_of(columns, 1);
     if (same_size(m, Expr(0))) return convert(columns, kInt);
     Value before = prim::slice(values, {Expr(0), Expr(0)}, {m - Expr(1), k}, {Expr(1), Expr(1)});
     Value after = prim::slice(values, {Expr(1), Expr(0)}, {m - Expr(1), k}, {Expr(1), Expr(1)});
-    Value steps = concat_first(full(0, {Expr(1), k}, kInt), convert(ne(after, before), kInt));
+    Value steps = concat_first(full(0, {Expr(1), k}, kInt), convert(differ(before, after), kInt));
     Value rank = prim::scan(steps, 0, "add");
     return prim::scatter(full(0, {m, k}, kInt), indices_along({m, k}, 0, order), rank, {0, 1}, "");
   };
@@ -182,6 +185,22 @@ Value row_ranks(Value rows) {
     ranks = prim::concat({pairs, rest}, 1);
   }
   return prim::reshape(ranks, {size_of(rows, 0)});
+}
+
+std::array<Value, 2> row_groups_by_columns(Value rows, bool sorted) {
+  Value order = sorted ? prim::sort(row_ranks(rows), 0, false)[1] : prim::iota({size_of(rows, 0)}, 0, kInt);
+  return {order, run_starts(sorted ? prim::gather(rows, {order}, {0}) : rows)};
+}
+
+// A target that has a function for it compares rows only as far as they are equal.
+Groups row_groups(Value rows, bool sorted) {
+  const Row& row = at("prim::row_groups");
+  if (TargetScope::takes(row, {rows, sorted})) {
+    std::vector<Value> r = Builder::current().call(row, {rows, sorted});
+    return {r[0], r[1]};
+  }
+  auto [order, starts] = row_groups_by_columns(rows, sorted);
+  return {order, starts};
 }
 
 // The slices along a dimension as rows.
@@ -202,8 +221,10 @@ Groups groups_of(Value x, const std::optional<int64_t>& dim, bool sorted) {
   for (Expr size : shape_of(x)) empty += same_size(size, 0);
   BRASA_CHECK(empty <= 1, "unique: number of zero sized dimensions is more than one, so unique cannot be applied to ",
               type_of(x));
-  Value rows = slices_as_rows(at_least_1d(x), d);
-  return sorted ? sorted_groups(row_ranks(rows)) : groups_as_they_stand(rows);
+  Value slices = at_least_1d(x);
+  // Complex numbers have no order, but may be equal.
+  if (is_complex(dtype_of(x)) && !sorted) slices = call("prim::as_real", {slices});
+  return row_groups(slices_as_rows(slices, d), sorted);
 }
 
 // Values, the inverse, and counts; empty where they are not asked for.
@@ -223,6 +244,14 @@ std::array<Value, 3> unique(Value x, const std::optional<int64_t>& dim, bool sor
 
 Value unique_count(Value x, const std::optional<int64_t>& dim, bool sorted) {
   return total(groups_of(x, dim, sorted).starts);
+}
+
+// --- prim::row_groups
+
+std::vector<Type> row_groups_type(const Args& args) {
+  const Type& x = ir::type_of(args[0].get<Value>());
+  BRASA_CHECK(x.rank() == 2 && !is_complex(x.dtype), "prim::row_groups is not defined for ", x);
+  return {{kInt, {x.shape[0]}, false}, {DType::Bool, {x.shape[0]}, false}};
 }
 
 // ---- bincount
@@ -285,6 +314,15 @@ void add_counted(Table& t) {
                repeat_slices)
       .samples({{floats(3, 4), ints(4), 1}, {floats(2, 2), ints(4)}, {floats(3), ints(1)}});
 
+  t.prim("row_groups(Tensor rows, bool sorted) -> (Tensor order, Tensor starts)")
+      .doc(
+          "The order of a matrix' rows, lexicographic if sorted (stable; NaN is the greatest), else as they stand, and which rows of "
+          "that order differ from the one before.")
+      .kind(Kind::Whole)
+      .no_gradient()
+      .type(row_groups_type)
+      .composed(row_groups_by_columns)
+      .samples({{ints(5, 2), true}, {ints(4, 3), false}});
   t.op("aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
        "(Tensor values, Tensor inverse, Tensor counts)")
       .doc(

@@ -6,30 +6,29 @@
 namespace brasa::ops {
 namespace {
 
-// ‖difference‖ₚ over the last dimension.
-Value norm_of(Value difference, const Number& p) {
+// ‖difference‖ₚ over a dimension.
+Value norm_of(Value difference, const Number& p, int64_t dim) {
   Value a = abs(difference);
-  Dims last = {rank_of(a) - 1};
-  if (p.is(0)) return sum(minimum(prim::unary("ceil", a), constant_like(a, 1)), last);  // a NaN stays one
-  if (is_infinite(p)) return same_size(size_of(a, last[0]), 0) ? sum(a, last) : amax(a, last);
-  if (p.is(1)) return sum(a, last);
-  if (p.is(2)) return sqrt(sum(a * a, last));
-  return pow(sum(pow(a, p), last), 1.0 / p);
+  Dims dims = {dim};
+  if (p.is(0)) return sum(minimum(prim::unary("ceil", a), constant_like(a, 1)), dims);  // a NaN stays one
+  if (is_infinite(p)) return same_size(size_of(a, dim), 0) ? sum(a, dims) : amax(a, dims);
+  if (p.is(1)) return sum(a, dims);
+  if (p.is(2)) return sqrt(sum(a * a, dims));
+  return pow(sum(pow(a, p), dims), 1.0 / p);
 }
 
-// ∂‖d‖ₚ/∂d for each element, and 0 where the distance is.
-Value norm_derivative(Value difference, Value norm, const Number& p) {
-  Value a = abs(difference), sign = prim::unary("sign", difference),
-        n = broadcast_to(unsqueeze(norm, rank_of(norm)), shape_of(a));
-  Value zero = zeros_like(a);
-  if (p.is(0)) return zero;
-  if (p.is(1)) return sign;
-  if (is_infinite(p)) return where(eq(a, n), sign, zero);
-  Value safe = where(eq(n, 0), constant_like(n, 1), n);
-  if (p.is(2)) return where(eq(n, 0), zero, difference / safe);
+// g ∂‖d‖ₚ/∂d for each element, and 0 where the distance is; g and the norm over this dimension broadcast along it.
+Value norm_pulled(Value g, Value difference, Value norm, const Number& p, int64_t dim) {
+  auto along_dim = [&](Value v) { return broadcast_to(unsqueeze(v, dim), shape_of(difference)); };
+  Value apart = where(eq(norm, 0), constant_like(norm, 1), norm);
+  if (p.is(2)) return along_dim(where(eq(norm, 0), zeros_like(g), g / apart)) * difference;
+  Value a = abs(difference), sign = prim::unary("sign", difference), zero = zeros_like(a), pulled = along_dim(g);
+  if (p.is(0)) return pulled * zero;
+  if (p.is(1)) return pulled * sign;
+  if (is_infinite(p)) return pulled * where(eq(a, along_dim(norm)), sign, zero);
   Value base = where(eq(a, 0), constant_like(a, 1), a);
-  Value d = sign * pow(base, p - 1) / pow(safe, p - 1);
-  return where(logical_or(eq(n, 0), eq(a, 0)), zero, d);
+  Value d = sign * pow(base, p - 1) / pow(along_dim(apart), p - 1);
+  return pulled * where(logical_or(eq(along_dim(norm), 0), eq(a, 0)), zero, d);
 }
 
 void check_p(double p) { BRASA_CHECK(p >= 0, "distance: only supports non-negative p values, got ", p); }
@@ -86,11 +85,11 @@ bool takes_product(Value a, Value b, const Number& p, std::optional<int64_t> mod
 
 Value cdist(Value a, Value b, Number p, std::optional<int64_t> mode) {
   check_rows(a, b);
-  return takes_product(a, b, p, mode) ? euclidean_dist(a, b) : norm_of(differences(a, b), p);
+  return takes_product(a, b, p, mode) ? euclidean_dist(a, b) : norm_of(differences(a, b), p, rank_of(a));
 }
 
 std::array<Value, 2> cdist_pulled(Value g, Value a, Value b, const Number& p, Value norm) {
-  Value d = differences(a, b), each = broadcast_to(unsqueeze(g, rank_of(g)), shape_of(d)) * norm_derivative(d, norm, p);
+  Value d = differences(a, b), each = norm_pulled(g, d, norm, p, rank_of(d) - 1);
   return {sum(each, {rank_of(d) - 2}), -sum(each, {rank_of(d) - 3})};
 }
 // The same of a distance by a product, by products: with w = g / distance, ∑ⱼ wᵢⱼ (aᵢ - bⱼ) = aᵢ ∑ⱼ wᵢⱼ - (w b)ᵢ.
@@ -123,20 +122,37 @@ std::vector<Value> euclidean_vjp(const Saved& s) {
 
 // --- pairs of rows of one matrix ---
 
+// In 32 bits, of which vectors hold more, as far as (2 n - 1)² is below 2^30.
+DType index_type(int64_t n) { return n <= 1 << 14 ? DType::Int32 : DType::Int64; }
+// Row i's pairs start at i (2 n - 1 - i) / 2.
+Value first_pair(Value i, int64_t n) {
+  return prim::binary("shr", i * (constant_like(i, 2 * n - 1) - i), constant_like(i, 1));
+}
+
 struct Pairs {
   Value first, second;  // indices of rows, in lexicographic order
 };
 Pairs pairs_of(int64_t n) {
   Shape shape = {Expr(n * (n - 1) / 2)};
-  Value k = prim::iota(shape, 0, DType::Int64);
-  // Row i's pairs start at i (2 n - 1 - i) / 2, so that pair k's row is a root of a quadratic equation, or rounded, a neighbour of it.
-  auto start = [&](Value i) { return prim::binary("shr", i * (constant_like(i, 2 * n - 1) - i), constant_like(i, 1)); };
-  Value m = full(static_cast<double>(2 * n - 1), shape, DType::Float64);
-  Value root = (m - sqrt(m * m - 8.0 * convert(k, DType::Float64))) * 0.5;
-  Value i = convert(prim::unary("floor", root), DType::Int64);
-  i = i - convert(lt(k, start(i)), DType::Int64);
-  i = i + convert(le(start(i + 1), k), DType::Int64);
-  return {i, k - start(i) + i + 1};
+  DType t = index_type(n), floating = t == DType::Int32 ? DType::Float32 : DType::Float64;
+  Value k = prim::iota(shape, 0, t), m = constant_like(k, 2 * n - 1);
+  // Pair k's row is a root of a quadratic equation, or rounded, a neighbour of it.
+  Value root = (convert(m, floating) - sqrt(convert(m * m - k * 8, floating))) * 0.5;
+  Value i = convert(prim::unary("floor", root), t);
+  i = i - convert(lt(k, first_pair(i, n)), t);
+  i = i + convert(le(first_pair(i + 1, n), k), t);
+  return {convert(i, DType::Int64), convert(k - first_pair(i, n) + i + 1, DType::Int64)};
+}
+
+// Where an element takes no powers, a square of all rows with all rows is faster than its half: it is made of whole vectors.
+bool takes_square(const Number& p) { return p.is(0) || p.is(1) || p.is(2) || is_infinite(p); }
+// [columns, rows, rows]
+Value square_of_differences(Value x) {
+  Value columns = transpose(x, 0, 1);
+  return unsqueeze(columns, 2) - unsqueeze(columns, 1);
+}
+Value differences_of(Value x, const Pairs& pairs) {
+  return prim::gather(x, {pairs.first}, {0}) - prim::gather(x, {pairs.second}, {0});
 }
 
 Value pdist(Value x, Number p) {
@@ -145,16 +161,30 @@ Value pdist(Value x, Number p) {
   int64_t n = known_size(size_of(x, 0));
   if (n < 2) return full(0, {Expr(0)}, dtype_of(x));
   Pairs pairs = pairs_of(n);
-  return norm_of(prim::gather(x, {pairs.first}, {0}) - prim::gather(x, {pairs.second}, {0}), p);
+  if (!takes_square(p) || is_one(size_of(x, 1))) return norm_of(differences_of(x, pairs), p, 1);
+  return prim::gather(norm_of(square_of_differences(x), p, 0), {pairs.first, pairs.second}, {0, 1});
 }
+
+// What pairs have, for each two rows in either order; 0 for a row and itself.
+Value in_square(Value of_pairs, int64_t n) {
+  Shape square = {Expr(n), Expr(n)};
+  Value i = prim::iota(square, 0, index_type(n)), j = prim::iota(square, 1, index_type(n));
+  Value place = where(lt(i, j), first_pair(i, n) + j - i, first_pair(j, n) + i - j) - 1, itself = eq(i, j);
+  Value v = prim::gather(of_pairs, {convert(where(itself, zeros_like(place), place), DType::Int64)}, {0});
+  return where(itself, zeros_like(v), v);
+}
+
 Value pdist_backward(Value g, Value x, Number p, Value norm) {
   int64_t n = known_size(size_of(x, 0));
   if (n < 2) return zeros_like(x);
-  Pairs pairs = pairs_of(n);
-  Value d = prim::gather(x, {pairs.first}, {0}) - prim::gather(x, {pairs.second}, {0});
-  Value each = broadcast_to(unsqueeze(g, 1), shape_of(d)) * norm_derivative(d, norm, p);
-  return prim::scatter(prim::scatter(zeros_like(x), {pairs.first}, each, {0}, "add"), {pairs.second}, -each, {0},
-                       "add");
+  if (!takes_square(p)) {
+    Pairs pairs = pairs_of(n);
+    Value each = norm_pulled(g, differences_of(x, pairs), norm, p, 1);
+    return prim::scatter(prim::scatter(zeros_like(x), {pairs.first}, each, {0}, "add"), {pairs.second}, -each, {0},
+                         "add");
+  }
+  Value each = norm_pulled(in_square(g, n), square_of_differences(x), in_square(norm, n), p, 0);
+  return transpose(sum(each, {2}), 0, 1);
 }
 std::vector<Value> pdist_vjp(const Saved& s) { return {pdist_backward(s.ct(), s.in(0), s.arg<Number>(1), s.out())}; }
 

@@ -15,11 +15,12 @@ Value lu_solve(Value lu, Value pivots, Value b, bool left, bool transposed) {
   if (!left) return mt(lu_solve(lu, pivots, mt(b), true, !transposed));
   BRASA_CHECK(rank_of(lu) >= 2, "lu_solve: expected a matrix of factors, got ", type_of(lu));
   check_shape("lu_solve", "pivots", pivots, Shape(shape_of(lu).begin(), shape_of(lu).end() - 1));
-  Value p = permutation_matrix(prim::lu_permutation(pivots, rows_of(lu)), dtype_of(lu));
-  if (transposed)
-    return mm(p, solve_triangle(lu, solve_triangle(lu, b, {.upper = true, .transposed = true}),
-                                {.transposed = true, .unit = true}));
-  return solve_triangle(lu, solve_triangle(lu, mm(mt(p), b), {.unit = true}), {.upper = true});
+  Value p = prim::lu_permutation(pivots, rows_of(lu));
+  if (transposed) {
+    Value x = solve_triangle(lu, b, {.upper = true, .transposed = true});
+    return unpermuted_rows(solve_triangle(lu, x, {.transposed = true, .unit = true}), p);
+  }
+  return solve_triangle(lu, solve_triangle(lu, permuted_rows(b, p), {.unit = true}), {.upper = true});
 }
 
 void check_square(const char* op, Value a) {
@@ -196,7 +197,7 @@ Value tensorsolve(Value a, Value b, std::optional<Dims> dims) {
               "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
               "prod(self.shape[:other.ndim]), but got ",
               cols, " != ", rows);
-  Value x = solve("linalg.solve", prim::reshape(a, {rows, cols}), prim::reshape(b, {rows}), true, true)[0];
+  Value x = call("aten::linalg_solve", {prim::reshape(a, {rows, cols}), prim::reshape(b, {rows}), true});
   return prim::reshape(x, out);
 }
 

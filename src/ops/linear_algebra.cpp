@@ -49,9 +49,27 @@ Value permutation_matrix(Value p, DType dtype) {
   return convert(eq(broadcast_to(unsqueeze(p, r - 1), s), prim::iota(s, r - 1, DType::Int64)), dtype);
 }
 
+Value permuted_rows(Value b, Value p) {
+  BRASA_CHECK(rank_of(b) >= 2 && same_size(rows_of(b), size_of(p, rank_of(p) - 1)), "a permutation ", type_of(p),
+              " is one of as many rows, got ", type_of(b));
+  Shape own = shape_of(p), matrix(shape_of(b).end() - 2, shape_of(b).end());
+  own.pop_back();
+  Shape rows = broadcast_shapes(own, Shape(shape_of(b).begin(), shape_of(b).end() - 2)), all = rows;
+  rows.push_back(matrix[0]);
+  all.insert(all.end(), matrix.begin(), matrix.end());
+  int64_t last = static_cast<int64_t>(rows.size()) - 1;
+  return prim::gather(broadcast_to(b, all), indices_along(rows, last, broadcast_to(p, rows)), counted(0, last + 1));
+}
+Value unpermuted_rows(Value b, Value p) {
+  int64_t last = rank_of(p) - 1;
+  Value place = prim::iota(shape_of(p), last, DType::Int64);
+  return permuted_rows(
+      b, prim::scatter(zeros_like(p), indices_along(shape_of(p), last, p), place, counted(0, last + 1), ""));
+}
+
 Value solve_square(Value a, Value b) {
   auto [lu, pivots, info] = prim::lu(a);
-  Value permuted = mm(mt(permutation_matrix(prim::lu_permutation(pivots, rows_of(a)), dtype_of(a))), b);
+  Value permuted = permuted_rows(b, prim::lu_permutation(pivots, rows_of(a)));
   return solve_triangle(lu, solve_triangle(lu, permuted, {.unit = true}), {.upper = true});
 }
 

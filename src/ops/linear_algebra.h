@@ -41,6 +41,9 @@ Value solve_triangle_right(Value a, Value b, Triangle how);
 
 /// P with P[p[j], j] = 1 for permutations p: A = P A[p].
 Value permutation_matrix(Value p, DType dtype);
+/// The same as its products with b: Pᵀ b = b[p], and P b. Batches broadcast.
+Value permuted_rows(Value b, Value p);
+Value unpermuted_rows(Value b, Value p);
 /// a⁻¹ b for square a, by LU; singular matrices give infinities or NaN.
 Value solve_square(Value a, Value b);
 

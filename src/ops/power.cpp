@@ -44,13 +44,14 @@ std::vector<Value> power_derivative(const Saved& s) {
 }  // namespace
 
 void add_powers(Table& t) {
+  const std::vector<double> special = {0, 1, 2, 3, 0.5, -0.5, -1, -2};
   t.op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
       .out(Out::Cast)
       .doc("self to the power of exponent.")
       .autocast(Autocast::None, Autocast::Float32)
       .sparse(Sparse::Power)
       .composed_in_opmath([](Value x, Number e) { return power(x, e); })
-      .special("exponent", {0, 1, 2, 3, 0.5, -0.5, -1, -2})
+      .special("exponent", special)
       .vjp(own_derivative(power_derivative))
       .samples({{floats(3, 5), 2}, {floats(4).in(0.5, 2), -1.5}, {ints(4), 3}, {floats(2), 0}});
   t.op("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
@@ -75,6 +76,7 @@ void add_powers(Table& t) {
   t.op("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
       .doc("The power in float64.")
       .composed([](Value x, Number e) { return call("aten::pow.Tensor_Scalar", {convert(x, double_of(x)), e.arg()}); })
+      .special("exponent", special)
       .samples({{floats(3, 5).in(0.5, 2), 1.5}, {ints(4), 2}});
   t.op("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
       .doc("The power in float64.")

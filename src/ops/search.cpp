@@ -13,7 +13,9 @@ Value counted_before(Value elements, Value x, bool equal_too) {
   Value before = logical_not(equal_too ? lt(x, elements) : le(x, elements));
   if (is_floating(dtype_of(x))) before = logical_and(before, eq(elements, elements));
   if (is_floating(dtype_of(x)) && equal_too) before = logical_or(before, is_nan(x));
-  return sum(convert(before, DType::Int64), {rank_of(elements) - 1});
+  // They are few: numbers as wide as the elements make whole vectors.
+  DType count = size_of(dtype_of(x)) > 4 ? DType::Int64 : DType::Int32;
+  return convert(sum(convert(before, count), {rank_of(elements) - 1}), DType::Int64);
 }
 
 // lines [r, n], x [r, m]. First the block of a long line, by the blocks' last elements, then the place in it: m log n comparisons, of

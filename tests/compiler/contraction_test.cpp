@@ -190,26 +190,39 @@ TEST(Dot, TilesInAllLayouts) {
       }
 }
 
-// In every layout, but not where sums have one order.
+// In every layout, but not where sums of floats have one order. Bytes are pairs of 16-bit integers on every x86-64 processor.
 TEST(Dot, PairsInAllLayouts) {
-  for (bool of_a : {false, true})
-    for (bool of_b : {false, true})
-      for (bool strict : {false, true}) {
+  struct Case {
+    DType dtype;
+    const char* target;
+    bool strict, pairs;
+  };
+  for (const Case& c : {Case{DType::BFloat16, "x86-64+avx512+bf16", false, true},
+                        {DType::BFloat16, "x86-64+avx512+bf16", true, false},
+                        {DType::Int8, "x86-64+avx2", false, true},
+                        {DType::Int8, "x86-64", true, true},
+                        {DType::UInt8, "x86-64+avx512", false, true},
+                        {DType::Int8, "aarch64", false, false}})
+    for (bool of_a : {false, true})
+      for (bool of_b : {false, true}) {
         ir::Graph graph(ir::Level::Primitives);
         ir::Facts facts(std::vector<int64_t>{});
         {
           ops::Builder builder(graph, facts);
-          Value a = graph.add_input({DType::BFloat16, {64, 64}, false}),
-                b = graph.add_input({DType::BFloat16, {64, 64}, false});
+          Value a = graph.add_input({c.dtype, {64, 64}, false}), b = graph.add_input({c.dtype, {64, 64}, false});
+          if (is_integral(c.dtype)) {
+            a = prim::convert(a, DType::Int32);
+            b = prim::convert(b, DType::Int32);
+          }
           graph.add_output(prim::dot_general(a, b, {of_a}, {of_b}, {}, {}));
         }
         CompilerOptions options;
-        options.target = "x86-64+avx512+bf16";
-        options.numbers = strict ? Numbers::Strict : Numbers::Default;
+        options.target = c.target;
+        options.numbers = c.strict ? Numbers::Strict : Numbers::Default;
         bool pairs = false;
         for (const std::string& text : kernel_texts(graph, facts, options))
           pairs |= text.find("pair_product") != text.npos;
-        EXPECT_EQ(pairs, !strict) << of_a << of_b;
+        EXPECT_EQ(pairs, c.pairs) << name(c.dtype) << ' ' << c.target << ' ' << of_a << of_b;
       }
 }
 

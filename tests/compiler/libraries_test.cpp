@@ -54,6 +54,20 @@ TEST(Sort, Selection) {
                 });
 }
 
+// Rows of few or many different elements, some of them equal, some with NaN; none, one, and more than are compared as a whole.
+TEST(RowGroups, AnySize) {
+  for (DType t : {DType::Float32, DType::BFloat16, DType::Float64, DType::Int64, DType::UInt8, DType::Bool})
+    for (double bound : {2.0, 1e5})
+      for (int64_t rows : {0, 1, 9, 400})
+        for (int64_t columns : {0, 1, 3})
+          for (bool sorted : {false, true})
+            check({{t, {rows, columns}, is_floating(t) || t == DType::Int64 ? -bound : 0.0, std::min(bound, 200.0)}},
+                  [&](const Values& v) {
+                    Value x = is_floating(t) ? prim::unary(bound == 2 ? "ceil" : "sqrt", v[0]) : v[0];
+                    return ops::call_all("prim::row_groups", {x, sorted});
+                  });
+}
+
 // More operands than a kernel takes, some empty, some strided, some computed.
 TEST(Concat, ManyOperands) {
   for (DType t : {DType::Bool, DType::Int16, DType::Float32, DType::Float64})

@@ -3,6 +3,9 @@
 
 #include <cmath>
 
+#include "ops/algebra.h"
+#include "ops/builder.h"
+
 // Functions of matrices whose values are known in closed form.
 namespace brasa::test {
 namespace {
@@ -41,6 +44,25 @@ TEST(Determinant, OfASingularMatrixHasADerivative) {
     Tensor a = tensor({1.0, 2.0, 2.0, 4.0}).reshape({2, 2}).requires_grad_();
     call(name, {a})[0].backward();
     EXPECT_TRUE(allclose(a.grad(), tensor({4.0, -2.0, -2.0, 1.0}).reshape({2, 2}))) << name << a.grad();
+  }
+}
+
+// A chain's order follows from the sizes of a call, which its graph knows as symbols.
+TEST(MultiDot, TakesTheCheapestOrderOfUnknownSizes) {
+  for (bool narrow_end : {false, true}) {
+    ir::Graph graph(ir::Level::Primitives);
+    ir::Facts facts(narrow_end ? std::vector<int64_t>{64, 48, 40, 2} : std::vector<int64_t>{2, 40, 48, 64});
+    ops::Builder builder(graph, facts);
+    std::vector<ir::Value> chain;
+    for (uint32_t i = 0; i < 3; ++i)
+      chain.push_back(graph.add_input({DType::Float32, {ir::Expr::size(i), ir::Expr::size(i + 1)}, false}));
+    ops::call("aten::linalg_multi_dot", {chain});
+    std::vector<ir::Shape> products;
+    for (const ir::Node* n : graph.nodes())
+      if (n->op->name() == "prim::dot_general") products.push_back(n->types[0].shape);
+    ASSERT_EQ(products.size(), 2u);
+    EXPECT_EQ(products[0][0], ir::Expr::size(narrow_end ? 1 : 0));
+    EXPECT_EQ(products[0][1], ir::Expr::size(narrow_end ? 3 : 2));
   }
 }
 

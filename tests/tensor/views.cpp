@@ -102,6 +102,21 @@ TEST(Views, ViewOrCopy) {
   EXPECT_TRUE(a.reshape({3, 2}).is_alias_of(a));
 }
 
+// As PyTorch's: nothing is copied on the way back either.
+TEST(Views, GradientsOfPartsAlias) {
+  Tensor z = complex(arange(6, kFloat), ones({6})).requires_grad_(), g = arange(12, kFloat).view({6, 2});
+  Tensor by_parts = autograd::grad({view_as_real(z)}, {z}, {g})[0];
+  EXPECT_TRUE(by_parts.is_alias_of(g));
+  expect_values(view_as_real(by_parts), {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  Tensor odd = arange(13, kFloat).narrow(0, 1, 12).view({6, 2});
+  expect_values(view_as_real(autograd::grad({view_as_real(z)}, {z}, {odd})[0]),
+                {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  Tensor parts = arange(12, kFloat).view({6, 2}).requires_grad_(), of_numbers = complex(ones({6}), zeros({6}));
+  Tensor by_numbers = autograd::grad({view_as_complex(parts)}, {parts}, {of_numbers})[0];
+  EXPECT_TRUE(by_numbers.is_alias_of(of_numbers));
+  expect_values(by_numbers, {1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0});
+}
+
 TEST(Views, AnotherDtype) {
   Tensor z = view_as_complex(arange(12, kFloat).view({2, 3, 2})).clone(), parts = view_as_real(z);
   EXPECT_TRUE(parts.is_alias_of(z));

@@ -1,140 +1,17 @@
-#include "compiler/libraries/lines.h"
-#include "compiler/libraries/rows.h"
-
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
-#include <optional>
 #include <vector>
 
 #include <brasa/elements.h>
 
+#include "compiler/libraries/lines.h"
+#include "compiler/libraries/order.h"
+#include "compiler/libraries/rows.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
 
-// Sorting and selection of lines. A line becomes *items*: numbers with an element's key above its place in the line. No two items
-// are equal, so that any order of them is stable, and a choice is the same as the one from the sorted line.
+// Sorting and selection of lines.
 namespace brasa::compiler {
 namespace {
-
-// An unsigned number whose order is that of the elements; NaN is the greatest, the zeros are equal.
-template <class T>
-uint64_t ordinal(T v) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<uint64_t>(v) ^ (std::is_signed_v<T> ? uint64_t{1} << 63 : 0);
-  } else {
-    using Float = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    using Bits = std::conditional_t<std::is_same_v<T, double>, uint64_t, uint32_t>;
-    constexpr Bits kSign = Bits{1} << (std::numeric_limits<Bits>::digits - 1);
-    auto x = static_cast<Float>(v);
-    auto bits = std::bit_cast<Bits>(x + 0);
-    bits = bits & kSign ? ~bits : bits | kSign;
-    return x == x ? bits : std::numeric_limits<Bits>::max();
-  }
-}
-
-__extension__ using WideItem = unsigned __int128;
-template <class Item>
-constexpr int kPlaceBits = sizeof(Item) * 4;
-
-// Of short lines comparisons take less time than counting.
-constexpr size_t kCountFrom = 256;
-
-template <class Item>
-class Order {
- public:
-  // The places of `count` elements from the `first` of the order on; keys are counted from `least`.
-  void arrange(const std::vector<uint64_t>& keys, uint64_t least, size_t first, size_t count, int64_t* places) {
-    size_t end = first + count;
-    if (count == 0) return;
-    if (end <= keys.size() / 4)
-      take_least(keys, least, end);
-    else
-      take_all(keys, least);
-    if (items_.size() > end || first > 0) {
-      narrow_down(first, end);
-      auto at = [&](size_t i) { return items_.begin() + static_cast<int64_t>(i); };
-      std::nth_element(items_.begin(), at(first), items_.end());
-      if (count > 1 && end < items_.size()) std::nth_element(at(first), at(end), items_.end());
-      items_.resize(end);
-      items_.erase(items_.begin(), at(first));
-    }
-    sort(count == keys.size());
-    for (size_t i = 0; i < count; ++i) places[i] = static_cast<int64_t>(place(items_[i]));
-  }
-
- private:
-  static constexpr Item kPlaces = (Item{1} << kPlaceBits<Item>)-1;
-  static uint64_t place(Item i) { return static_cast<uint64_t>(i & kPlaces); }
-  static uint64_t key(Item i) { return static_cast<uint64_t>(i >> kPlaceBits<Item>); }
-  static Item item(uint64_t key, size_t place) { return Item{key} << kPlaceBits<Item> | place; }
-
-  void take_all(const std::vector<uint64_t>& keys, uint64_t least) {
-    items_.resize(keys.size());
-    for (size_t i = 0; i < keys.size(); ++i) items_[i] = item(keys[i] - least, i);
-  }
-
-  // The `count` least items, and some others: what is greater than as many of those seen is left out.
-  void take_least(const std::vector<uint64_t>& keys, uint64_t least, size_t count) {
-    size_t room = 2 * count + 64;
-    items_.clear();
-    std::optional<uint64_t> bound;
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (bound && keys[i] >= *bound) continue;
-      items_.push_back(item(keys[i] - least, i));
-      if (items_.size() < room) continue;
-      auto last = items_.begin() + static_cast<int64_t>(count) - 1;
-      std::nth_element(items_.begin(), last, items_.end());
-      bound = key(*last) + least;
-      items_.resize(count);
-    }
-  }
-
-  // Leaves out most of the items that are not at [first, end) of the order, and counts the two from the rest on.
-  void narrow_down(size_t& first, size_t& end) {
-    constexpr int kDigit = 11;
-    constexpr size_t kFew = 2 * kCountFrom;
-    while (items_.size() > kFew && end - first < items_.size() / 4) {
-      auto [low, high] = std::minmax_element(items_.begin(), items_.end());
-      uint64_t from = key(*low);
-      int shift = std::max(static_cast<int>(std::bit_width(key(*high) - from)) - kDigit, 0);
-      auto digit = [&](Item i) { return (key(i) - from) >> shift; };
-      counts_.assign(size_t{1} << kDigit, 0);
-      for (Item i : items_) ++counts_[digit(i)];
-      // The digits at the two ends of the range, and how many items are below them.
-      size_t lowest = 0, below = 0;
-      while (below + counts_[lowest] <= first) below += counts_[lowest++];
-      size_t highest = lowest, up_to = below + counts_[lowest];
-      while (up_to < end) up_to += counts_[++highest];
-      if (up_to - below > items_.size() / 2) return;
-      std::erase_if(items_, [&](Item i) { return digit(i) < lowest || digit(i) > highest; });
-      first -= below;
-      end -= below;
-    }
-  }
-
-  // By one byte after the other, the last one first; bytes that all items share are left out, and those of places that ascend already.
-  void sort(bool ascending) {
-    if (items_.size() < kCountFrom) return std::sort(items_.begin(), items_.end());
-    Item differ = 0;
-    for (Item i : items_) differ |= i ^ items_[0];
-    others_.resize(items_.size());
-    constexpr int kBits = 2 * kPlaceBits<Item>;
-    for (int shift = ascending ? kPlaceBits<Item> : 0; shift < kBits && differ >> shift != 0; shift += 8) {
-      auto byte = [&](Item i) { return static_cast<size_t>(i >> shift & 255); };
-      if (byte(differ) == 0) continue;
-      size_t next[257] = {};
-      for (Item i : items_) ++next[byte(i) + 1];
-      for (int b = 0; b < 256; ++b) next[b + 1] += next[b];
-      for (Item i : items_) others_[next[byte(i)]++] = i;
-      items_.swap(others_);
-    }
-  }
-
-  std::vector<Item> items_, others_;
-  std::vector<uint32_t> counts_;
-};
 
 template <class T>
 void sort_lines(const LibraryTensor& x, const LibraryTensor& values, int64_t* indices, int64_t dim, bool descending,
@@ -142,25 +19,22 @@ void sort_lines(const LibraryTensor& x, const LibraryTensor& values, int64_t* in
   Lines from(x.sizes, dim), to(values.sizes, dim);
   if (to.count() == 0 || to.length == 0) return;
   runtime::parallel_for(from.count(), std::max<int64_t>(1, 4096 / from.length), [&](int64_t begin, int64_t end) {
-    std::vector<uint64_t> keys(from.length);
+    Keys keys(static_cast<size_t>(from.length));
     std::vector<int64_t> places(to.length);
-    Order<uint64_t> narrow;
-    Order<WideItem> wide;
+    KeyOrder order;
+    bool few = first == 0 && places.size() <= kMostKept && places.size() < keys.all.size();
     for (int64_t line = begin; line < end; ++line) {
       const T* in = static_cast<const T*>(x.data) + from.start(line);
-      uint64_t least = std::numeric_limits<uint64_t>::max(), greatest = 0;
-      for (int64_t k = 0; k < from.length; ++k) {
-        uint64_t key = ordinal(in[k * from.inner]);
-        keys[k] = key = descending ? ~key : key;
-        least = std::min(least, key);
-        greatest = std::max(greatest, key);
+      auto key = [&](size_t k) {
+        uint64_t upwards = ordinal(in[static_cast<int64_t>(k) * from.inner]);
+        return descending ? ~upwards : upwards;
+      };
+      if (few) {
+        find_least(keys.all.size(), places.size(), key, places.data());
+      } else {
+        keys.fill(key);
+        order.arrange(keys, static_cast<size_t>(first), places.size(), places.data());
       }
-      bool fits = std::max<uint64_t>(greatest - least, keys.size()) >> kPlaceBits<uint64_t> == 0;
-      auto wanted = static_cast<size_t>(first);
-      if (fits)
-        narrow.arrange(keys, least, wanted, places.size(), places.data());
-      else
-        wide.arrange(keys, least, wanted, places.size(), places.data());
       T* out = static_cast<T*>(values.data) + to.start(line);
       for (int64_t k = 0; k < to.length; ++k) {
         out[k * to.inner] = in[places[k] * from.inner];

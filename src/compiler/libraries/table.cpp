@@ -24,6 +24,7 @@ constexpr const Implementation* kTable[] = {
     &kBiasedProduct,
     &kProduct,
     &kSort,
+    &kRowGroups,
     &kAloneSort,
     &kAloneFft,
     &kAloneCholesky,

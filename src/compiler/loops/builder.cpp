@@ -150,8 +150,8 @@ Value LoopBuilder::unlikely(Value condition, Value rare, Value usual) {
   return graph_.add(loop_op(LoopOp::Unlikely), {condition, rare, usual}, {type_of(usual)})->out();
 }
 
-Value LoopBuilder::pair_product(Value a, Value b) {
-  return graph_.add(loop_op(LoopOp::PairProduct), {a, b}, {{DType::Float32, {}, false}})->out();
+Value LoopBuilder::pair_product(Value a, Value b, DType sum) {
+  return graph_.add(loop_op(LoopOp::PairProduct), {a, b}, {{sum, {}, false}})->out();
 }
 
 Value LoopBuilder::tile_product(const TileProduct& p) {

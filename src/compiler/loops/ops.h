@@ -43,8 +43,8 @@
 //   loop::unlikely(Tensor condition, Tensor rare, Tensor usual) -> Tensor
 //       select(condition, rare, usual) where the condition almost never holds: `rare` may be computed in a branch.
 //   loop::pair_product(Tensor a, Tensor b) -> Tensor
-//       float32 of two words (int32) that hold two bfloat16 each: low · low + high · high. Where a reduction adds it up, the target's
-//       instruction may do both; that takes denormal numbers as 0.
+//       low · low + high · high of two words (int32): float32 where these hold two bfloat16 each, int32 where they hold integers. Where a
+//       reduction adds floats up, the target's instruction may do both; that takes denormal numbers as 0.
 //   loop::table(int[] bits, ScalarType dtype) -> Tensor
 //       A constant array given by its elements' bits, read by `load`.
 //   loop::tile_product(Tensor a, Tensor b, SymInt a_at, SymInt a_row, SymInt a_step, SymInt b_at, SymInt steps, int rows, int columns, str kind) -> Tensor

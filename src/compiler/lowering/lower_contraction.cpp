@@ -318,7 +318,7 @@ class Contraction {
       return b.op(ScalarOp::BitOr, {low, with(ScalarOp::Shl, bits(operand()), 16)});
     };
     Value first = word([&] { return first_operand(); }), second = word([&] { return second_operand(); });
-    Value sum = b.reduce(b.pair_product(first, second), k_loops_, "add");
+    Value sum = b.reduce(b.pair_product(first, second, accumulator_of(dot_->types[0].dtype)), k_loops_, "add");
     if (provably_divisible(k, 2)) return sum;
     at(floordiv(k, 2), 0);
     Value odd = k.is_constant() ? Value{} : b.op(ScalarOp::Eq, {b.index(mod(k, 2)), b.index(1)});

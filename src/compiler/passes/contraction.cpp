@@ -51,7 +51,10 @@ ContractionTile matrix_tile(Expr m, Expr n) {
   return {tiles(m) * kMatrixTile, tiles(n), kMatrixTile};
 }
 
-bool is_brain(Value operand) { return type_of(unwidened(operand)).dtype == DType::BFloat16; }
+bool in_pairs(Value operand, const Machine& machine) {
+  DType t = type_of(unwidened(operand)).dtype;
+  return t == DType::BFloat16 ? adds_pairs(machine) : t == DType::Int16 && machine.integer_pairs;
+}
 
 bool at_least(Expr e, int64_t least, const PassContext& context) {
   Expr low = ir::min(e, Expr(least));
@@ -219,9 +222,9 @@ class Contractions {
       return product_of_vectors(a, b);
     if (!m_.gpu) {
       // What tiles multiply, or what is added up in pairs.
-      bool tiles = m_.tiles && narrowed(a, b) && at_least(m, 16) && at_least(n, 16) && at_least(k, 16);
-      bool brain = tiles || (adds_pairs(m_) && narrowed(a, b));
-      ContractionTile tile = tiles ? matrix_tile(m, n) : contraction_tile(m, n, ops::dtype_of(b), m_);
+      bool tiles = m_.tiles && narrowed(a, b, t) && at_least(m, 16) && at_least(n, 16) && at_least(k, 16);
+      bool in_words = tiles || paired(a, b, t);
+      ContractionTile tile = tiles ? matrix_tile(m, n) : contraction_tile(m, n, t, m_);
       // Columns of b that lie side by side are a vector, as well as what is summed where both operands lie along k.
       auto in_a = matrix_steps(a), in_b = matrix_steps(b);
       bool wide = in_b && in_b->column.is(1),
@@ -230,9 +233,9 @@ class Contractions {
       // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once. Pairs ask for
       // words.
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
-      bool pack =
-          tiles || (wide ? at_least(m, 16) && (!full || brain || at_least(n * k, kLarge)) : !deep || at_least(m, 48));
-      bool words = pack && brain;
+      bool pack = tiles ||
+                  (wide ? at_least(m, 16) && (!full || in_words || at_least(n * k, kLarge)) : !deep || at_least(m, 48));
+      bool words = pack && in_words;
       // What is used often is widened once, on its way to memory, and not for each product.
       bool narrow_rows = is_reduced_floating(t) || widens(source_of(a, probe(sa)).value.node);
       bool widened = narrow_rows && !words && pack && at_least(n, 2 * int64_t{tile.columns()});
@@ -264,9 +267,18 @@ class Contractions {
     return prim::convert(prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches), t);
   }
 
-  // Both operands as bfloat16, or as bytes of int32 that tiles multiply, where that is what they are.
-  bool narrowed(Value& a, Value& b) {
-    bool bytes = m_.tiles && ops::dtype_of(a) == DType::Int32;
+  // Both operands of a product of this dtype as what is added up in pairs: bfloat16, or bytes as 16 bits.
+  bool paired(Value& a, Value& b, DType product) {
+    bool bytes = is_integral(product);
+    if (!(bytes ? m_.integer_pairs : adds_pairs(m_)) || !narrowed(a, b, product)) return false;
+    if (bytes)
+      for (Value* v : {&a, &b}) *v = prim::convert(*v, DType::Int16);
+    return true;
+  }
+
+  // Both operands as bfloat16, or as bytes, where that is what they are.
+  bool narrowed(Value& a, Value& b, DType product) {
+    bool bytes = product == DType::Int32;
     if (!bytes && m_.one_order) return false;
     auto as = [](Value v, DType t) { return ops::dtype_of(v) == t ? v : before_widening(v, t); };
     auto narrow = [&](Value v) {

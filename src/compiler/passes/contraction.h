@@ -18,8 +18,8 @@ ContractionTile matrix_tile(ir::Expr m, ir::Expr n);
 
 /// Whether products may be added up in pairs (Machine::pairs), which rounds in an order of its own.
 bool adds_pairs(const Machine& machine);
-/// bfloat16, as it is or widened.
-bool is_brain(ir::Value operand);
+/// Whether those of operands as this one is, widened or not, are.
+bool in_pairs(ir::Value operand, const Machine& machine);
 
 /// Whether a size is at least so large: of a symbolic one a fact, which the variant's guard checks.
 bool at_least(ir::Expr e, int64_t least, const PassContext& context);

@@ -11,6 +11,7 @@ using Dims = std::vector<int64_t>;
 namespace {
 
 bool is_byte(DType t) { return t == DType::Int8 || t == DType::UInt8; }
+bool is_narrow(DType t) { return is_byte(t) || t == DType::Int16; }
 bool is(const Node* n, ops::ScalarOp op) { return prim_of(n) == Prim::Pointwise && ops::row_of(*n).scalar == op; }
 
 Dims joined(Dims a, const Dims& b) {
@@ -22,8 +23,8 @@ Dims joined(Dims a, const Dims& b) {
 
 Value unwidened(Value operand) {
   const Node* n = operand.node;
-  bool bytes = converts(n) && n->types[0].dtype == DType::Int32 && is_byte(type_of(n->arg<Value>(0)).dtype);
-  return bytes || widens(n) ? n->arg<Value>(0) : operand;
+  bool integers = converts(n) && n->types[0].dtype == DType::Int32 && is_narrow(type_of(n->arg<Value>(0)).dtype);
+  return integers || widens(n) ? n->arg<Value>(0) : operand;
 }
 
 int64_t in_a_word(DType t) { return 4 / size_of(t); }
@@ -75,7 +76,7 @@ std::optional<Words> words_of(Value operand, Index at) {
   down();
   if (is(v.node, ops::ScalarOp::Bitcast) && type_of(v.node->arg<Value>(0)).dtype == DType::Int16)
     v = v.node->arg<Value>(0);
-  else if (!is_byte(type_of(v).dtype))
+  else if (!is_narrow(type_of(v).dtype))
     return {};
   for (ops::ScalarOp op : {ops::ScalarOp::Convert, ops::ScalarOp::Shr}) {
     if (!is(v.node, op)) return {};

@@ -8,7 +8,7 @@
 // Operands of products packed into words (int32) of neighbours along what is summed: two of 16 bits or four bytes in each.
 namespace brasa::compiler {
 
-/// An operand as it is before what widens it: float32 from narrower floats, int32 from bytes.
+/// An operand as it is before what widens it: float32 from narrower floats, int32 from narrower integers.
 ir::Value unwidened(ir::Value operand);
 /// How many elements of a dtype are in a word.
 int64_t in_a_word(DType t);

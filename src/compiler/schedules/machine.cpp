@@ -11,6 +11,7 @@ Machine machine_of(std::string_view target, int threads) {
   auto has = [&](std::string_view feature) { return target.find(feature) != std::string_view::npos; };
   m.tiles = has("+amx");
   m.pairs = has("+bf16") && !m.tiles;
+  m.integer_pairs = target.starts_with("x86-64");
   if (has("avx512")) {
     m.vector_bytes = 64;
     m.vector_registers = 32;

@@ -18,6 +18,8 @@ struct Machine {
   int recompute = 4;
   /// Products of bfloat16 are added up two at a time, by one instruction.
   bool pairs = false;
+  /// The same of 16-bit integers, which is exact where they were bytes.
+  bool integer_pairs = false;
   /// Products of matrices of bfloat16 or bytes by tiles of 16 rows of 64 bytes (AMX).
   bool tiles = false;
   /// Of a sum's elements, whether its sizes are known or not.

@@ -250,7 +250,7 @@ class Scheduler {
     Steps a = steps_of(first, batched, batched + 1, sums, tile.rows),
           b = steps_of(second, batched + sums, batched, sums, tile.columns());
     auto by_one = [](const std::optional<Expr>& step) { return step && step->is(1); };
-    s_.pairs = adds_pairs(m_) && of_words(second) && is_brain(first);
+    s_.pairs = of_words(second) && in_pairs(first, m_);
     bool panels_of_b = s_.pairs || (b.along_k && b.along_k->is(tile.columns()));
     if (!panels_of_b && !m.is_constant() && !by_one(b.along_k)) {
       // Only few rows would not be worth panels: long pieces of b's rows arrive sooner.
@@ -356,7 +356,7 @@ class Scheduler {
     at[kept] = Expr::range(next + 1, ceildiv(type_of(v).shape[kept], tile)) * tile + within;
     Steps out;
     for (; is_view(prim_of(v)) || converts(v.node); v = v.node->arg<Value>(0)) {
-      out.converted |= converts(v.node) && !widens(v.node);
+      out.converted |= converts(v.node) && unwidened(v) == v;
       if (!converts(v.node)) at = view_index(v.node, at);
     }
     if (prim_of(v) != Prim::Input) return {};

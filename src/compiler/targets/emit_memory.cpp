@@ -226,6 +226,22 @@ llvm::Value* Emitter::load_at_border(const Read& read, llvm::Value* at, llvm::Va
   return x;
 }
 
+// Vectors that a mask leaves nothing of lie beside each other mostly, and to gather nothing takes as long as to gather.
+llvm::Value* Emitter::unless_masked_out(const std::function<llvm::Value*()>& gather, llvm::Value* mask,
+                                        llvm::Value* otherwise) {
+  auto* before = b_.GetInsertBlock();
+  llvm::Value *any = b_.CreateOrReduce(mask), *gathered = nullptr;
+  llvm::BasicBlock* behind = nullptr;
+  emit_if(any, [&] {
+    gathered = gather();
+    behind = b_.GetInsertBlock();
+  });
+  auto* x = b_.CreatePHI(otherwise->getType(), 2);
+  x->addIncoming(otherwise, before);
+  x->addIncoming(gathered, behind);
+  return x;
+}
+
 llvm::Value* Emitter::emit_load(const Node* n) {
   BufferRef p = place_of(n->arg<Value>(0));
   llvm::Type* scalar = memory_type(p.dtype);
@@ -248,9 +264,8 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   auto* zero = llvm::Constant::getNullValue(type);
   std::optional<SharedElements> shared;
   if (!index.linear && !target_.gpu) shared = shared_elements(index.whole, vector_.lane, lanes);
-  bool neighbours = index.linear && index.stride.is(1),
-       readable = target_.has_masks(size_of(p.dtype)) || !((mask && lanes_of(mask) > 1) || vector_.mask),
-       few = few_steps(index) && readable;
+  bool masked = mask && lanes_of(mask) > 1, neighbours = index.linear && index.stride.is(1),
+       readable = target_.has_masks(size_of(p.dtype)) || !(masked || vector_.mask), few = few_steps(index) && readable;
   if (shared && (!readable || varies(shared->base))) shared.reset();
   // A masked read of no element is slow where there is no memory: it looks whether there is a fault to suppress.
   bool looks = (neighbours || few || shared) && mask && !target_.gpu, by_lane = looks && lanes_of(mask) > 1;
@@ -277,7 +292,9 @@ llvm::Value* Emitter::emit_load(const Node* n) {
     for (int i = lanes; i-- > 0;) reverse.push_back(i);
     x = b_.CreateShuffleVector(b_.CreateAlignedLoad(type, address(p, index.base - (lanes - 1)), align), reverse);
   } else {
-    x = b_.CreateMaskedGather(type, addresses(p, index), align, every_lane(mask), zero);
+    llvm::Value* places = addresses(p, index);
+    auto gather = [&] { return b_.CreateMaskedGather(type, places, align, every_lane(mask), zero); };
+    x = masked && !target_.gpu && !target_.baseline ? unless_masked_out(gather, mask, zero) : gather();
   }
   return from_memory(x, p.dtype);
 }

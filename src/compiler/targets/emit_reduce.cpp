@@ -174,6 +174,7 @@ llvm::Value* Emitter::add_pair_product(const Node* n, llvm::Value* sum) {
   const Node* item = items_of(n)[0].node;
   int lanes = lanes_of(sum);
   if (!target_.pairs || loop_kind(item->op) != LoopOp::PairProduct || combiner_of(n) != "add") return nullptr;
+  if (!is_floating(item->types[0].dtype)) return nullptr;
   if (lanes != 4 && lanes != 8 && lanes != 16) return nullptr;
   auto id = lanes == 16  ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512
             : lanes == 8 ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256

@@ -1,3 +1,4 @@
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 
 #include <bit>
@@ -158,11 +159,28 @@ llvm::Value* Emitter::call_rare(const Node* n) {
 llvm::Value* Emitter::emit_pair_product(const Node* n) {
   llvm::Value *a = eval(n->arg<Value>(0)), *b = eval(n->arg<Value>(1));
   match(a, b);
+  if (!is_floating(n->types[0].dtype)) return integer_pair_product(a, b);
   llvm::Type* f32 = like(b_.getFloatTy(), a);
   auto low = [&](llvm::Value* x) { return b_.CreateBitCast(b_.CreateShl(x, number(x->getType(), 16)), f32); };
   auto high = [&](llvm::Value* x) { return b_.CreateBitCast(b_.CreateAnd(x, number(x->getType(), -65536)), f32); };
   llvm::Value* of_high = b_.CreateFMul(high(a), high(b));
   return fuses_ ? fused(low(a), low(b), of_high) : b_.CreateFAdd(b_.CreateFMul(low(a), low(b)), of_high);
+}
+
+llvm::Value* Emitter::integer_pair_product(llvm::Value* a, llvm::Value* b) {
+  int lanes = lanes_of(a);
+  bool x86 = target_.triple.starts_with("x86_64");
+  llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
+  if (x86 && lanes == 4) id = llvm::Intrinsic::x86_sse2_pmadd_wd;
+  if (x86 && lanes == 8) id = llvm::Intrinsic::x86_avx2_pmadd_wd;
+  if (x86 && lanes == 16) id = llvm::Intrinsic::x86_avx512_pmaddw_d_512;
+  if (id != llvm::Intrinsic::not_intrinsic) {
+    auto* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), static_cast<unsigned>(2 * lanes));
+    return b_.CreateIntrinsic(id, {}, {b_.CreateBitCast(a, halves), b_.CreateBitCast(b, halves)});
+  }
+  auto high = [&](llvm::Value* x) { return b_.CreateAShr(x, number(x->getType(), 16)); };
+  auto low = [&](llvm::Value* x) { return high(b_.CreateShl(x, number(x->getType(), 16))); };
+  return b_.CreateAdd(b_.CreateMul(low(a), low(b)), b_.CreateMul(high(a), high(b)));
 }
 
 llvm::Type* Emitter::register_type(DType t) {

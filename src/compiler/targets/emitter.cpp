@@ -39,7 +39,8 @@ Emitter::Emitter(llvm::Module& module, const Target& target, const ExpandedMath&
       b_(module.getContext()) {
   auto any = [&](auto which) { return std::any_of(graph_.nodes().begin(), graph_.nodes().end(), which); };
   flushes_ = any([&](const Node* n) {
-    return (target.pairs && is(n, LoopOp::PairProduct)) || (is(n, LoopOp::TileProduct) && tile_kind(n) == "bf16");
+    return (target.pairs && is(n, LoopOp::PairProduct) && is_floating(n->types[0].dtype)) ||
+           (is(n, LoopOp::TileProduct) && tile_kind(n) == "bf16");
   });
   tiles_ = any([](const Node* n) { return is(n, LoopOp::TileProduct); });
   // What is fused on a CPU is said here, so that it does not depend on how LLVM optimizes.

@@ -110,6 +110,7 @@ class Emitter {
   llvm::Value* eval(ir::Value v);
   Values emit_node(const ir::Node* n);
   llvm::Value* emit_pair_product(const ir::Node* n);
+  llvm::Value* integer_pair_product(llvm::Value* a, llvm::Value* b);
   llvm::Value* any_lane(llvm::Value* condition);
   llvm::Value* emit_unlikely(const ir::Node* n);
   llvm::Value* emit_select(const ir::Node* n);
@@ -149,6 +150,8 @@ class Emitter {
   llvm::Value* zeros();
   using Read = std::function<llvm::Value*(llvm::Value* from, llvm::Value* mask)>;  // null: all lanes
   llvm::Value* load_at_border(const Read& read, llvm::Value* at, llvm::Value* mask, llvm::Value* any);
+  llvm::Value* unless_masked_out(const std::function<llvm::Value*()>& gather, llvm::Value* mask,
+                                 llvm::Value* otherwise);
   llvm::Value* address_or_zeros(const BufferRef& p, ir::Expr index, llvm::Value* condition);
   bool few_steps(const LaneIndex& index) const;
   // A vector in memory, from `first` on behind the first lane's element, and where in it the elements of its lanes are; -1 for others.

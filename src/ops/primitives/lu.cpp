@@ -15,7 +15,7 @@ struct LuParts {
     tall = is_less(n, m);
     wide = is_less(m, n);
     k = tall ? n : m;
-    p = permutation_matrix(prim::lu_permutation(result_of(node, 1), m), dtype_of(lu));
+    p = prim::lu_permutation(result_of(node, 1), m);
     square = corner(lu);
     l_square = tril(square, -1) + identity_like(square);
   }
@@ -42,11 +42,11 @@ std::vector<Value> lu_vjp(const Node& node, Cotangents cts, const std::vector<bo
   ga = solve_triangle_right(across, ga, {.upper = true, .transposed = true});
   if (f.wide) ga = prim::concat({ga, rest}, rank_of(ga) - 1);
   if (f.tall) ga = prim::concat({ga, rest}, rank_of(ga) - 2);
-  return {mm(f.p, ga)};
+  return {unpermuted_rows(ga, f.p)};
 }
 std::vector<Value> lu_jvp(const Node& node, Cotangents t) {
   LuParts f(node);
-  Value da = mm(mt(f.p), t[0]), u = triu(f.square);
+  Value da = permuted_rows(t[0], f.p), u = triu(f.square);
   Value inner = solve_triangle(f.square, f.corner(da), {.unit = true});
   inner = solve_triangle_right(f.square, inner, {.upper = true});
   Value dl = mm(f.l_square, tril(inner, -1)), du = mm(triu(inner), u), out = dl + du;

@@ -53,7 +53,8 @@ bool takes_diagonal(const eager::ViewStep& broadcast) {
 
 struct Movements {
   const ops::Row *transpose = &ops::at("prim::transpose"), *reshape = &ops::at("prim::reshape"),
-                 *broadcast = &ops::at("prim::broadcast"), *slice = &ops::at("prim::slice");
+                 *broadcast = &ops::at("prim::broadcast"), *slice = &ops::at("prim::slice"),
+                 *as_real = &ops::at("prim::as_real"), *as_complex = &ops::at("prim::as_complex");
 };
 const Movements& movements() {
   static constinit Lazy<Movements> all;
@@ -68,6 +69,12 @@ Tensor back_along(const eager::ViewPlan& plan, Tensor ct) {
       std::vector<int64_t> dims = ints(s.args[1]), inverse(dims.size());
       for (size_t i = 0; i < dims.size(); ++i) inverse[dims[i]] = static_cast<int64_t>(i);
       ct = eager::call_one("aten::permute", {ct, IntArrayRef(inverse)});
+    } else if (s.row == movement.as_complex) {
+      ct = eager::call_one("aten::view_as_real", {ct});
+    } else if (s.row == movement.as_real) {
+      Tensor parts = ct.contiguous();
+      if (parts.storage_offset() % 2 != 0) parts = parts.clone();
+      ct = eager::call_one("aten::view_as_complex", {parts});
     } else if (s.row == movement.reshape) {
       ct = summed(ct, {}, s.from);
     } else if (s.row == movement.broadcast && !takes_diagonal(s)) {
