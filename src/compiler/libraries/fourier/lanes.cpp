@@ -13,54 +13,12 @@ namespace {
 
 constexpr double kTau = 6.283185307179586476925;
 
-template <class T, int N>
-using Vector = typename Lanes<T, N>::Vector;
-// As above, where memory has the numbers' alignment alone.
-template <class T, int N>
-struct Unaligned {
-  typedef T Vector __attribute__((vector_size(N * sizeof(T)), aligned(alignof(T)), may_alias));
-};
-
-template <int Half, class V, size_t... L>
-BRASA_INLINE void swap_blocks(V& a, V& b, std::index_sequence<L...>) {
-  constexpr size_t n = sizeof...(L);
-  V low = __builtin_shufflevector(a, b, (L & Half ? n + L - Half : L)...);
-  b = __builtin_shufflevector(a, b, (L & Half ? n + L : L + Half)...);
-  a = low;
-}
-// Rows become columns: blocks that are not on the diagonal change places, of half the rows first.
-template <int Half, class T, int N>
-BRASA_INLINE void transpose(Vector<T, N>* rows) {
-  for (int i = 0; i < N; ++i)
-    if (!(i & Half)) swap_blocks<Half>(rows[i], rows[i + Half], std::make_index_sequence<N>());
-  if constexpr (Half > 1) transpose<Half / 2, T, N>(rows);
-}
-
 // Numbers of a side along its lines, `Parts` beside each other: of planes one, of complex numbers two.
 template <int Parts, class S>
 BRASA_INLINE bool beside_each_other(const S& side) {
   for (int i = 1; i < side.count; ++i)
     if (side.starts[i] != side.starts[0] + Parts * i) return false;
   return true;
-}
-
-template <class V, size_t... L>
-BRASA_INLINE void take_apart(const V& a, const V& b, V& even, V& odd, std::index_sequence<L...>) {
-  even = __builtin_shufflevector(a, b, (2 * L)...);
-  odd = __builtin_shufflevector(a, b, (2 * L + 1)...);
-}
-template <class V, size_t... L>
-BRASA_INLINE void put_together(const V& even, const V& odd, V& a, V& b, std::index_sequence<L...>) {
-  constexpr size_t n = sizeof...(L);
-  a = __builtin_shufflevector(even, odd, (L / 2 + L % 2 * n)...);
-  b = __builtin_shufflevector(even, odd, (n / 2 + L / 2 + L % 2 * n)...);
-}
-
-// f(k) for the first of each N places that are done together: the last ones overlap others.
-template <int N, class F>
-BRASA_INLINE void each_block(int64_t length, F f) {
-  for (int64_t k = 0; k + N <= length; k += N) f(k);
-  if (length % N) f(length - N);
 }
 
 // Planes: one part of all lines into lanes, or out of them.
@@ -346,8 +304,8 @@ int lanes() {
 }
 
 template <class T>
-int64_t memory_for(int64_t length) {
-  return 2 * (4 * length + Stages<T>::kNear * 2) * lanes<T>() + width() / static_cast<int64_t>(sizeof(T));
+int64_t memory_for(const Stages<T>& s) {
+  return 2 * (4 * s.length + s.near()) * lanes<T>() + width() / static_cast<int64_t>(sizeof(T));
 }
 
 template <class T>
@@ -359,8 +317,8 @@ template struct Stages<float>;
 template struct Stages<double>;
 template int lanes<float>();
 template int lanes<double>();
-template int64_t memory_for<float>(int64_t);
-template int64_t memory_for<double>(int64_t);
+template int64_t memory_for(const Stages<float>&);
+template int64_t memory_for(const Stages<double>&);
 template void run(const Stages<float>&, const Group<float>&, float*);
 template void run(const Stages<double>&, const Group<double>&, double*);
 
