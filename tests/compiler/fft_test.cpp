@@ -111,7 +111,7 @@ TEST(Fft, AlongALine) {
         }
   }
   EXPECT_FALSE(fourier::fills_vectors(fourier::Stages<double>(64)));
-  EXPECT_FALSE(fourier::fills_vectors(fourier::Stages<double>(262)));  // 2 · 131
+  EXPECT_FALSE(fourier::fills_vectors(fourier::Stages<double>(263)));  // a prime
 }
 
 TEST(Fft, FillsTheVectorsOfThisProcessor) {

@@ -34,11 +34,12 @@ BRASA_INLINE void load(const T* x, const typename Group<T>::Side& side, int64_t 
   } else if (side.step == 1 && length >= N) {
     each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
       Vector<T, N> rows[N];
-      for (int i = 0; i < N; ++i)
+      unrolled<N>([&](int i) __attribute__((always_inline)) {
         rows[i] =
             i < side.count ? Vector<T, N>(*reinterpret_cast<const Loaded*>(x + side.starts[i] + k)) : Vector<T, N>{};
+      });
       transpose<N / 2, T, N>(rows);
-      for (int i = 0; i < N; ++i) to[k + i].*part = rows[i];
+      unrolled<N>([&](int i) __attribute__((always_inline)) { to[k + i].*part = rows[i]; });
     });
   } else {
     for (int64_t k = 0; k < length && side.count < N; ++k) to[k].*part = Vector<T, N>{};
@@ -57,9 +58,11 @@ BRASA_INLINE void store(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* par
   } else if (side.step == 1 && length >= N) {
     each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
       Vector<T, N> rows[N];
-      for (int i = 0; i < N; ++i) rows[i] = from[k + i].*part;
+      unrolled<N>([&](int i) __attribute__((always_inline)) { rows[i] = from[k + i].*part; });
       transpose<N / 2, T, N>(rows);
-      for (int i = 0; i < N && i < side.count; ++i) *reinterpret_cast<Stored*>(x + side.starts[i] + k) = rows[i];
+      unrolled<N>([&](int i) __attribute__((always_inline)) {
+        if (i < side.count) *reinterpret_cast<Stored*>(x + side.starts[i] + k) = rows[i];
+      });
     });
   } else {
     for (int i = 0; i < side.count; ++i)
@@ -83,21 +86,16 @@ BRASA_INLINE bool load_pairs(const T* x, const typename Group<T>::Side& side, in
     }
     return true;
   }
-  if (side.step != 2 || length < N) return false;
-  each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
-    for (bool later : {false, true}) {
-      Vector<T, N> rows[N];
-      for (int i = 0; i < N; ++i) {
-        rows[i] = Vector<T, N>{};
-        if (i >= side.count) continue;
-        const auto* at = reinterpret_cast<const Loaded*>(x + side.starts[i] + 2 * k);
-        Vector<T, N> a = at[0], b = at[1], even, odd;
-        take_apart(a, b, even, odd, lanes);
-        rows[i] = later ? odd : even;
-      }
-      transpose<N / 2, T, N>(rows);
-      for (int i = 0; i < N; ++i) to[k + i].*(later ? second : first) = rows[i];
-    }
+  if (side.step != 2 || length < N / 2) return false;
+  // Both parts of half as many elements as there are lanes are the rows of a square.
+  each_block<N / 2>(length, [&](int64_t k) __attribute__((always_inline)) {
+    Vector<T, N> rows[N];
+    unrolled<N>([&](int i) __attribute__((always_inline)) {
+      rows[i] =
+          i < side.count ? Vector<T, N>(*reinterpret_cast<const Loaded*>(x + side.starts[i] + 2 * k)) : Vector<T, N>{};
+    });
+    transpose<N / 2, T, N>(rows);
+    unrolled<N>([&](int i) __attribute__((always_inline)) { to[k + i / 2].*(i % 2 ? second : first) = rows[i]; });
   });
   return true;
 }
@@ -117,18 +115,14 @@ BRASA_INLINE bool store_pairs(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>:
     }
     return true;
   }
-  if (side.step != 2 || length < N) return false;
-  each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
-    Vector<T, N> ones[N], others[N];
-    for (int i = 0; i < N; ++i) ones[i] = from[k + i].*first, others[i] = from[k + i].*second;
-    transpose<N / 2, T, N>(ones);
-    transpose<N / 2, T, N>(others);
-    for (int i = 0; i < N && i < side.count; ++i) {
-      auto* at = reinterpret_cast<Stored*>(x + side.starts[i] + 2 * k);
-      Vector<T, N> a, b;
-      put_together(ones[i], others[i], a, b, lanes);
-      at[0] = a, at[1] = b;
-    }
+  if (side.step != 2 || length < N / 2) return false;
+  each_block<N / 2>(length, [&](int64_t k) __attribute__((always_inline)) {
+    Vector<T, N> rows[N];
+    unrolled<N>([&](int i) __attribute__((always_inline)) { rows[i] = from[k + i / 2].*(i % 2 ? second : first); });
+    transpose<N / 2, T, N>(rows);
+    unrolled<N>([&](int i) __attribute__((always_inline)) {
+      if (i < side.count) *reinterpret_cast<Stored*>(x + side.starts[i] + 2 * k) = rows[i];
+    });
   });
   return true;
 }

@@ -117,13 +117,14 @@ BRASA_INLINE void run_matrix_along(const Stages<T>& s, const Planes<T>& in, cons
       } else {
         each_block<N>(columns, [&](int64_t b) __attribute__((always_inline)) {
           Vector<T, N> re[N], im[N];
-          for (int i = 0; i < N; ++i) {
-            load<T, N>(re[i], between.re + (first + i) * columns + b);
-            load<T, N>(im[i], between.im + (first + i) * columns + b);
-          }
+          unrolled<N>(
+              [&](int i) __attribute__((always_inline)) { load<T, N>(re[i], between.re + (first + i) * columns + b); });
           transpose<N / 2, T, N>(re);
+          unrolled<N>([&](int i) __attribute__((always_inline)) { near[b + i].re = re[i]; });
+          unrolled<N>(
+              [&](int i) __attribute__((always_inline)) { load<T, N>(im[i], between.im + (first + i) * columns + b); });
           transpose<N / 2, T, N>(im);
-          for (int i = 0; i < N; ++i) near[b + i].re = re[i], near[b + i].im = im[i];
+          unrolled<N>([&](int i) __attribute__((always_inline)) { near[b + i].im = im[i]; });
         });
       }
       const Lanes<T, N>* made = run_stages(part, near, near + part.length);

@@ -25,6 +25,16 @@ struct Unaligned {
   typedef T Vector __attribute__((vector_size(N * sizeof(T)), aligned(alignof(T)), may_alias));
 };
 
+// f(0), …, f(N - 1), without a loop: arrays of vectors that are asked for numbers known here alone lie in registers.
+template <class F, int... I>
+BRASA_INLINE void each_of(F& f, std::integer_sequence<int, I...>) {
+  (f(I), ...);
+}
+template <int N, class F>
+BRASA_INLINE void unrolled(F f) {
+  each_of(f, std::make_integer_sequence<int, N>());
+}
+
 template <int Half, class V, size_t... L>
 BRASA_INLINE void swap_blocks(V& a, V& b, std::index_sequence<L...>) {
   constexpr size_t n = sizeof...(L);
@@ -35,8 +45,9 @@ BRASA_INLINE void swap_blocks(V& a, V& b, std::index_sequence<L...>) {
 // Rows become columns: blocks that are not on the diagonal change places, of half the rows first.
 template <int Half, class T, int N>
 BRASA_INLINE void transpose(Vector<T, N>* rows) {
-  for (int i = 0; i < N; ++i)
+  unrolled<N>([&](int i) __attribute__((always_inline)) {
     if (!(i & Half)) swap_blocks<Half>(rows[i], rows[i + Half], std::make_index_sequence<N>());
+  });
   if constexpr (Half > 1) transpose<Half / 2, T, N>(rows);
 }
 
