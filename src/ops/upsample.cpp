@@ -207,13 +207,25 @@ Value upsampled_backward(const char* op, Value g, const Shape& out, const Shape&
   Value wide = to_opmath(g);
   // The gradient's own sizes, which may be other symbols than those given.
   Shape shape = shape_of(g);
-  for (const Step& s :
-       steps_of(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, dtype_of(wide))) {
-    const Resampling& by = s.sampled.by;
-    std::optional<Expr> most = most_results(s.axis, s.sampled.within);
-    shape[by.dim] = in[by.dim];
-    wide = most ? resampled(wide, {transposed(by, s.sampled.last, shape[by.dim], *most)})
-                : resampled_transposed(wide, shape, {by});
+  std::vector<Step> steps =
+      steps_of(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, dtype_of(wide));
+  // Where there are more results than elements, each element looks for its results; else each result for its elements.
+  std::vector<Resampling> gathered, scattered;
+  for (const Step& s : steps) {
+    scattered.push_back(s.sampled.by);
+    if (!is_less(s.axis.in, s.axis.out)) continue;
+    if (std::optional<Expr> most = most_results(s.axis, s.sampled.within))
+      gathered.push_back(transposed(s.sampled.by, s.sampled.last, s.axis.in, *most));
+  }
+  if (gathered.size() == steps.size()) {
+    for (const Resampling& a : gathered) wide = resampled(wide, {a});
+    return convert(wide, dtype_of(g));
+  }
+  while (!scattered.empty()) {
+    std::vector<Resampling> next(antialias ? scattered.end() - 1 : scattered.begin(), scattered.end());
+    scattered.resize(scattered.size() - next.size());
+    for (const Resampling& a : next) shape[a.dim] = in[a.dim];
+    wide = resampled_transposed(wide, shape, next);
   }
   return convert(wide, dtype_of(g));
 }
