@@ -1,5 +1,7 @@
 #include "ops/resample.h"
 
+#include "ops/search.h"
+
 namespace brasa::ops {
 namespace {
 
@@ -15,16 +17,16 @@ Joint joined(const std::vector<Resampling>& axes, int64_t rank) {
   Joint j;
   Shape shape;
   for (const Resampling& a : axes) {
-    shape.push_back(size_of(a.index, 0));
+    shape.push_back(size_of(a.index, a.weight ? 1 : 0));
     j.dims.push_back(a.dim);
     if (!a.weight) continue;
-    j.weights.push_back({a.weight, {a.dim, rank + static_cast<int64_t>(j.taps.size())}});
-    j.taps.push_back(size_of(a.index, 1));
+    j.weights.push_back({a.weight, {rank + static_cast<int64_t>(j.taps.size()), a.dim}});
+    j.taps.push_back(size_of(a.index, 0));
   }
   auto n = static_cast<int64_t>(axes.size()), tap = n;
   shape.insert(shape.end(), j.taps.begin(), j.taps.end());
   for (int64_t d = 0; d < n; ++d)
-    j.indices.push_back(prim::broadcast(axes[d].index, shape, axes[d].weight ? Dims{d, tap++} : Dims{d}));
+    j.indices.push_back(prim::broadcast(axes[d].index, shape, axes[d].weight ? Dims{tap++, d} : Dims{d}));
   j.places = j.dims;
   for (size_t t = 0; t < j.taps.size(); ++t) j.places.push_back(rank + static_cast<int64_t>(t));
   return j;
@@ -33,7 +35,7 @@ Joint joined(const std::vector<Resampling>& axes, int64_t rank) {
 Value weighted(Value v, const Joint& j) {
   Value weight;
   for (auto& [w, dims] : j.weights) {
-    Value wide = prim::broadcast(w, shape_of(v), dims);
+    Value wide = prim::broadcast(convert(w, dtype_of(v)), shape_of(v), dims);
     weight = weight ? weight * wide : wide;
   }
   return weight ? v * weight : v;
@@ -58,6 +60,21 @@ Value resampled_transposed(Value ct, const Shape& shape, const std::vector<Resam
   Value v = weighted(prim::broadcast(ct, wide, counted(0, rank)), j);
   v = move_dims(v, j.places, counted(0, static_cast<int64_t>(j.places.size())));
   return prim::scatter(full(0, shape, dtype_of(ct)), j.indices, v, j.dims, "add");
+}
+
+Resampling transposed(const Resampling& axis, Value last, Expr size, Expr most) {
+  Value index = axis.weight ? axis.index : unsqueeze(axis.index, 0);
+  Expr taps = size_of(index, 0), results = size_of(index, 1);
+  Shape shape = {ir::min(most, results), size}, parts = {taps, shape[0], size};
+  Value first = count_before(last, prim::iota({size}, 0, DType::Int64), false);
+  Value of = broadcast_to(first, shape) + prim::iota(shape, 0, DType::Int64);
+  Value there = lt(of, size_tensor(results, shape));
+  of = minimum(of, size_tensor(results - 1, shape));
+  // Of each of its parts, which results are made of: whether it is this element.
+  auto part = [&](Value v) { return move_dims(prim::gather(v, {of}, {1}), {2}, {0}); };
+  Value mine = logical_and(eq(part(index), prim::iota(parts, 2, DType::Int64)), broadcast_to(there, parts));
+  Value weight = axis.weight ? part(axis.weight) : full(1, parts, DType::Float32);
+  return {axis.dim, of, sum(prim::select(mine, weight, zeros_like(weight)), {0})};
 }
 
 Value cubic_kernel(Value distance, double a) {

@@ -26,22 +26,55 @@ struct Axis {
   bool given() const { return factor && *factor > 0; }
 };
 
+// floor(size * factor), where a factor of few binary digits keeps the size symbolic.
+std::optional<Expr> scaled_size(Expr size, double factor) {
+  constexpr double kDigits = 1024;
+  if (size.is_constant()) return Expr(static_cast<int64_t>(std::floor(static_cast<double>(size.constant()) * factor)));
+  if (factor * kDigits != std::floor(factor * kDigits) || factor >= kDigits) return std::nullopt;
+  return ir::floordiv(size * Expr(static_cast<int64_t>(factor * kDigits)), Expr(static_cast<int64_t>(kDigits)));
+}
+
 Value scale_of(const Axis& a, DType t) {
   if (a.align_corners) return (size_tensor(a.in, {}, t) - 1) / maximum(size_tensor(a.out, {}, t) - 1, full(1, {}, t));
   if (a.given()) return full(1 / *a.factor, {}, t);
   return size_tensor(a.in, {}, t) / size_tensor(a.out, {}, t);
 }
 
-// 0, 1, … along a new last dimension of n.
+// 0, 1, … along a dimension of n.
 Value steps(Expr n, DType t) { return convert(prim::iota({n}, 0, DType::Int64), t); }
 Value last(Expr size, DType t) { return size_tensor(size - 1, {}, t); }
-Value column(Value v) { return unsqueeze(v, 1); }
+// Beside which results lie.
+Value taps(Expr n, DType t) { return unsqueeze(steps(n, t), 1); }
+
+// An axis, and what its transpose is made of: the last element of each result, and within how many elements the results lie that one is
+// part of.
+struct Sampled {
+  Resampling by;
+  Value last;
+  double within;
+};
+
+Value last_of(Value index) { return squeeze(narrow(index, 0, size_of(index, 0) - 1, 1), 0); }
+
+// How many results an element is part of at most, one more for rounding, which makes more of very many; none where results may reach beyond
+// the input's end.
+std::optional<Expr> most_results(const Axis& a, double within) {
+  constexpr int64_t kRounded = 1 << 20;
+  if (!is_less(a.out, kRounded)) return std::nullopt;
+  auto elements = static_cast<int64_t>(std::ceil(within));
+  if (a.align_corners) return ir::ceildiv((a.out - 1) * elements, ir::max(a.in - 1, 1)) + 1;
+  if (!a.given()) return ir::ceildiv(a.out * elements, a.in) + 1;
+  std::optional<Expr> out = scaled_size(a.in, *a.factor);
+  if (!out || !same_size(*out, a.out)) return std::nullopt;
+  return Expr(static_cast<int64_t>(std::ceil(*a.factor * within)) + 1);
+}
 
 // Computed in float32 whatever the data, as PyTorch does.
-Resampling nearest(const Axis& a, int64_t dim, bool exact) {
+Sampled nearest(const Axis& a, int64_t dim, bool exact) {
   Value i = steps(a.out, DType::Float32);
   Value at = prim::unary("floor", (exact ? i + 0.5 : i) * scale_of(a, DType::Float32));
-  return {dim, convert(minimum(at, last(a.in, DType::Float32)), DType::Int64), {}};
+  Value index = convert(minimum(at, last(a.in, DType::Float32)), DType::Int64);
+  return {{dim, index, {}}, index, 1};
 }
 
 Value position(const Axis& a, DType t) {
@@ -49,21 +82,22 @@ Value position(const Axis& a, DType t) {
   return a.align_corners ? i * scale : (i + 0.5) * scale - 0.5;
 }
 
-Resampling linear(const Axis& a, int64_t dim, DType t) {
+Sampled linear(const Axis& a, int64_t dim, DType t) {
   Value at = position(a, t), zero = full(0, {}, t), one = full(1, {}, t);
   at = maximum(at, zero);
   Value low = minimum(prim::unary("floor", at), last(a.in, t));
-  Value fraction = column(minimum(maximum(at - low, zero), one)), tap = steps(2, t);
-  return {dim, convert(minimum(column(low) + tap, last(a.in, t)), DType::Int64),
-          where(eq(tap, 0), 1 - fraction, fraction)};
+  Value fraction = minimum(maximum(at - low, zero), one), tap = taps(2, t);
+  Value index = convert(minimum(low + tap, last(a.in, t)), DType::Int64);
+  Value end = minimum(where(gt(fraction, 0), low + 1, low), last(a.in, t));
+  return {{dim, index, where(eq(tap, 0), 1 - fraction, fraction)}, convert(end, DType::Int64), 2};
 }
 
-Resampling cubic(const Axis& a, int64_t dim, DType t) {
+Sampled cubic(const Axis& a, int64_t dim, DType t) {
   Value at = position(a, t), zero = full(0, {}, t), one = full(1, {}, t);
   Value low = minimum(prim::unary("floor", at), last(a.in, t));
-  Value fraction = column(minimum(maximum(at - low, zero), one)), tap = steps(4, t) - 1;
-  return {dim, convert(minimum(maximum(column(low) + tap, zero), last(a.in, t)), DType::Int64),
-          cubic_kernel(fraction - tap, kCubic)};
+  Value fraction = minimum(maximum(at - low, zero), one), tap = taps(4, t) - 1;
+  Value index = convert(minimum(maximum(low + tap, zero), last(a.in, t)), DType::Int64);
+  return {{dim, index, cubic_kernel(fraction - tap, kCubic)}, last_of(index), 4};
 }
 
 // sinc(x) sinc(x / 3) within 3 of the middle.
@@ -76,48 +110,46 @@ Value lanczos_kernel(Value x) {
 }
 
 // The kernel stretched by the scale where that is greater than 1, so that every input element takes part.
-Resampling antialiased(const Axis& a, int64_t dim, DType t, Filter filter) {
+Sampled antialiased(const Axis& a, int64_t dim, DType t, Filter filter) {
   double radius = filter == Filter::Lanczos ? kLanczosRadius : filter == Filter::Cubic ? 2 : 1;
   auto in = static_cast<double>(known_size(a.in)), out = static_cast<double>(known_size(a.out));
   double s = a.align_corners ? (out > 1 ? (in - 1) / (out - 1) : 0) : a.given() ? 1 / *a.factor : in / out;
   if (t == DType::Float32) s = static_cast<float>(s);
   double support = s >= 1 ? radius * s : radius, inverse = s >= 1 ? 1 / s : 1;
-  auto taps = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
+  auto width = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
   Value centre = (steps(a.out, t) + 0.5) * full(s, {}, t), zero = full(0, {}, t);
   auto truncated = [&](Value v) { return prim::unary("trunc", v); };
   Value from = maximum(truncated(centre - support + 0.5), zero);
   Value to = minimum(truncated(centre + support + 0.5), size_tensor(a.in, {}, t));
-  Value at = column(from) + steps(taps, t), distance = (at - column(centre) + 0.5) * inverse;
+  Value at = from + taps(width, t), distance = (at - centre + 0.5) * inverse;
   Value weight = filter == Filter::Lanczos ? lanczos_kernel(distance)
                  : filter == Filter::Cubic ? cubic_kernel(distance, kCubicAntialiased)
                                            : maximum(1 - abs(distance), zero);
-  weight = where(lt(at, column(to)), weight, zero);
-  Value index = minimum(at, maximum(column(to) - 1, zero));
-  return {dim, convert(index, DType::Int64), weight / sum(weight, {1}, true)};
+  weight = where(lt(at, to), weight, zero);
+  Value index = convert(minimum(at, maximum(to - 1, zero)), DType::Int64);
+  return {{dim, index, weight / sum(weight, {0}, true)}, last_of(index), 2 * support};
 }
 
-struct Plan {
-  std::vector<std::vector<Resampling>> passes;
-};
+Sampled sampled(const Axis& a, int64_t dim, Filter filter, bool antialias, DType t) {
+  if (antialias) return antialiased(a, dim, t, filter);
+  if (filter == Filter::Linear) return linear(a, dim, t);
+  return filter == Filter::Cubic ? cubic(a, dim, t) : nearest(a, dim, filter == Filter::NearestExact);
+}
 
-// `apart`: the dimensions come one after the other, as they must where an antialiased kernel is wide. Otherwise each element is read once.
-Plan planned(const Shape& in, const Shape& out, bool align_corners, const Scales& factors, Filter filter,
-             bool antialias, bool apart, DType t) {
-  Plan p;
+// What is to be done along each dimension whose size changes.
+struct Step {
+  Axis axis;
+  Sampled sampled;
+};
+std::vector<Step> steps_of(const Shape& in, const Shape& out, bool align_corners, const Scales& factors, Filter filter,
+                           bool antialias, DType t) {
+  std::vector<Step> steps;
   for (size_t d = 0; d < out.size(); ++d) {
     Axis a{in[d + 2], out[d], align_corners, factors[d]};
-    auto dim = static_cast<int64_t>(d) + 2;
     bool keeps = filter != Filter::Cubic && !antialias && a.given() && !align_corners && same_size(a.in, a.out);
-    if (keeps || a.in == a.out) continue;
-    if (apart || p.passes.empty()) p.passes.emplace_back();
-    auto along = [&] {
-      if (antialias) return antialiased(a, dim, t, filter);
-      if (filter == Filter::Linear) return linear(a, dim, t);
-      return filter == Filter::Cubic ? cubic(a, dim, t) : nearest(a, dim, filter == Filter::NearestExact);
-    };
-    p.passes.back().push_back(along());
+    if (!keeps && !(a.in == a.out)) steps.push_back({a, sampled(a, static_cast<int64_t>(d) + 2, filter, antialias, t)});
   }
-  return p;
+  return steps;
 }
 
 void check_sizes(const char* op, const Shape& in, const Shape& out) {
@@ -139,16 +171,23 @@ Value upsampled(const char* op, Value x, const Shape& out, bool align_corners, c
   BRASA_CHECK(is_floating(t) || t == DType::UInt8, op, ": not implemented for ", name(t), " tensors");
   Value wide = interpolates ? (t == DType::UInt8 ? to_float(x) : to_opmath(x)) : x;
   bool rounds = interpolates && t == DType::UInt8;
-  Plan p = planned(shape_of(x), out, align_corners, factors, filter, antialias, antialias || rounds,
-                   interpolates ? dtype_of(wide) : DType::Float32);
+  std::vector<Step> steps = steps_of(shape_of(x), out, align_corners, factors, filter, antialias,
+                                     interpolates ? dtype_of(wide) : DType::Float32);
   if (!rounds) {
-    for (auto& axes : p.passes) wide = resampled(wide, axes);
-    return convert(wide, t);
+    // One dimension after the other where an antialiased kernel is wide; else each element is read once.
+    std::vector<Resampling> together;
+    for (const Step& s : steps) {
+      if (antialias)
+        wide = resampled(wide, {s.sampled.by});
+      else
+        together.push_back(s.sampled.by);
+    }
+    return convert(resampled(wide, together), t);
   }
   // PyTorch's: the last dimension first, and after each one 8 bits again, halves rounded up.
   Value least = full(0, {}, DType::Float32), greatest = full(255, {}, DType::Float32);
-  for (auto axes = p.passes.rbegin(); axes != p.passes.rend(); ++axes)
-    wide = minimum(maximum(prim::unary("floor", resampled(wide, *axes) + 0.5), least), greatest);
+  for (auto s = steps.rbegin(); s != steps.rend(); ++s)
+    wide = minimum(maximum(prim::unary("floor", resampled(wide, {s->sampled.by}) + 0.5), least), greatest);
   return convert(wide, t);
 }
 
@@ -168,21 +207,27 @@ Value upsampled_backward(const char* op, Value g, const Shape& out, const Shape&
   Value wide = to_opmath(g);
   // The gradient's own sizes, which may be other symbols than those given.
   Shape shape = shape_of(g);
-  Plan p = planned(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, antialias,
-                   dtype_of(wide));
-  for (size_t i = p.passes.size(); i-- > 0;) {
-    for (const Resampling& a : p.passes[i]) shape[a.dim] = in[a.dim];
-    wide = resampled_transposed(wide, shape, p.passes[i]);
+  std::vector<Step> steps =
+      steps_of(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, dtype_of(wide));
+  // Where there are more results than elements, each element looks for its results; else each result for its elements.
+  std::vector<Resampling> gathered, scattered;
+  for (const Step& s : steps) {
+    scattered.push_back(s.sampled.by);
+    if (!is_less(s.axis.in, s.axis.out)) continue;
+    if (std::optional<Expr> most = most_results(s.axis, s.sampled.within))
+      gathered.push_back(transposed(s.sampled.by, s.sampled.last, s.axis.in, *most));
+  }
+  if (gathered.size() == steps.size()) {
+    for (const Resampling& a : gathered) wide = resampled(wide, {a});
+    return convert(wide, dtype_of(g));
+  }
+  while (!scattered.empty()) {
+    std::vector<Resampling> next(antialias ? scattered.end() - 1 : scattered.begin(), scattered.end());
+    scattered.resize(scattered.size() - next.size());
+    for (const Resampling& a : next) shape[a.dim] = in[a.dim];
+    wide = resampled_transposed(wide, shape, next);
   }
   return convert(wide, dtype_of(g));
-}
-
-// floor(size * factor); a factor of few binary digits keeps the size symbolic.
-Expr scaled_size(Expr size, double factor) {
-  constexpr double kDigits = 1024;
-  if (!size.is_constant() && factor * kDigits == std::floor(factor * kDigits) && factor < kDigits)
-    return ir::floordiv(size * Expr(static_cast<int64_t>(factor * kDigits)), Expr(static_cast<int64_t>(kDigits)));
-  return Expr(static_cast<int64_t>(std::floor(static_cast<double>(known_size(size)) * factor)));
 }
 
 struct Target {
@@ -198,7 +243,9 @@ Target target(const char* op, Value x, const std::optional<Shape>& out,
               " scale factors for an input of ", n + 2, " dimensions, got ", factors->size(), " for ", type_of(x));
   Target t;
   for (size_t d = 0; d < n; ++d) {
-    t.out.push_back(scaled_size(size_of(x, static_cast<int64_t>(d) + 2), (*factors)[d]));
+    Expr size = size_of(x, static_cast<int64_t>(d) + 2);
+    std::optional<Expr> scaled = scaled_size(size, (*factors)[d]);
+    t.out.push_back(scaled ? *scaled : *scaled_size(known_size(size), (*factors)[d]));
     t.factors.emplace_back((*factors)[d]);
   }
   return t;
@@ -241,7 +288,26 @@ void add_filter(Table& t, const char* doc) {
   std::string vec = str(op, ".vec(Tensor input, SymInt[]? output_size, ", corners, "float[]? scale_factors) -> Tensor");
   std::string back = str(op, "_backward(Tensor grad_output, ", size, " output_size, SymInt[", n + 2, "] input_size, ",
                          corners, scale_parameters(n), ") -> Tensor");
+  static constexpr auto scales_at = [](const Saved& s, size_t first) {
+    Scales out;
+    for (size_t d = 0; d < n; ++d) out.push_back(s.arg<Scale>(first + d));
+    return out;
+  };
+  // The sizes are those that tensors have, whatever expressions were given.
+  static constexpr auto pulled = [](const Saved& s, bool corners, const Scales& f) {
+    const Shape& out = shape_of(s.ct());
+    return std::vector{run_back(s.ct(), Shape(out.begin() + 2, out.end()), shape_of(s.in(0)), corners, f)};
+  };
   RowBuilder row = t.op(schema), vector = t.op(vec), gradient = t.op(back);
+  row.vjp(own_derivative([](const Saved& s) -> std::vector<Value> {
+    if (!s.ct()) return {};
+    return pulled(s, align && s.arg<bool>(2), scales_at(s, align ? 3 : 2));
+  }));
+  vector.vjp(own_derivative([](const Saved& s) -> std::vector<Value> {
+    if (!s.ct()) return {};
+    auto f = s.arg<std::optional<std::vector<double>>>(align ? 3 : 2);
+    return pulled(s, align && s.arg<bool>(2), target(name.text, s.in(0), s.arg<std::optional<Shape>>(1), f, n).factors);
+  }));
   constexpr Autocast kOnGpus = filter == Filter::Lanczos ? Autocast::None : Autocast::Float32;
   for (RowBuilder* r : {&row, &vector}) r->autocast(Autocast::None, kOnGpus).keeps_memory_format();
   row.doc(doc);

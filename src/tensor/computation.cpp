@@ -7,6 +7,7 @@
 #include "support/error.h"
 #include "tensor/execute.h"
 #include "tensor/in_place.h"
+#include "tensor/result_order.h"
 #include "tensor/traced.h"
 #include "transforms/derived.h"
 #include "transforms/vjp.h"
@@ -101,8 +102,8 @@ std::vector<ir::Value> InOrder::build(std::span<const ir::Value> inputs) const {
     if (const Sizes& order = orders_.inputs[i]; !order.empty())
       operands[i] = ops::prim::transpose(operands[i], inverse(order));
   std::vector<ir::Value> out = functional_.build(operands);
-  for (size_t r = 0; r < std::min(out.size(), orders_.results.size()); ++r)
-    if (const Sizes& order = orders_.results[r];
+  for (size_t r = 0; r < out.size(); ++r)
+    if (Sizes order = order_of_result(orders_, r);
         out[r] && !order.empty() && ir::type_of(out[r]).rank() == std::ssize(order))
       out[r] = ops::prim::transpose(out[r], order.vec());
   return out;
@@ -186,7 +187,7 @@ const Computation& RowComputation::with_gradients(std::span<const InputTensor> i
   if (loops == Loops::None) [[likely]]
     return *this;
   if (loops == Loops::Unknown) {
-    std::optional<bool> some = runs_loops(*this, inputs);
+    std::optional<bool> some = makes_kept(*this, inputs);
     if (!some) return *this;
     std::lock_guard lock(mutex());
     if (*some && !traced_) traced_ = std::make_unique<Traced>(*this);

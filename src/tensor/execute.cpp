@@ -121,7 +121,8 @@ struct Built {
   std::vector<ir::Value> results;
 };
 
-Built build(const Call& call, bool strided) {
+// `whole`: which rows stay as they are; without it all is primitives.
+Built build(const Call& call, bool strided, bool (*whole)(const ops::Row&) = nullptr) {
   InputSymbols make;
   std::vector<ir::Type> types;
   std::vector<std::vector<ir::Expr>> strides;
@@ -131,14 +132,15 @@ Built build(const Call& call, bool strided) {
       types.back().shape.push_back(fixed_sizes(in, call.device) ? ir::Expr(s) : make.symbol(s));
     strides.push_back(in.contiguous || !strided ? std::vector<ir::Expr>{} : make.strides(in.stride_span()));
   }
-  Built out{std::make_unique<ir::Graph>(ir::Level::Primitives), ir::Facts(make.hints()), {}};
+  Built out{
+      std::make_unique<ir::Graph>(whole ? ir::Level::Operators : ir::Level::Primitives), ir::Facts(make.hints()), {}};
   call.computation.derive_types(types, out.facts);
   std::vector<ir::Value> values;
   for (size_t i = 0; i < types.size(); ++i)
     values.push_back(
         out.graph->add_input(std::move(types[i]), "", std::move(strides[i]), call.inputs[i].by_value(call.device)));
   ops::TargetScope target(compiler::computed_whole(call.device));
-  ops::Builder builder(*out.graph, out.facts);
+  ops::Builder builder(*out.graph, out.facts, whole);
   out.results = call.computation.build(values);
   if (call.into) {
     // Sizes that are equal only in this call become a guard.
@@ -239,8 +241,8 @@ void run_in_order(const Call& call, Results& results, Prepare prepare) {
     return std::any_of(inputs.begin(), inputs.end(),
                        [&](const InputTensor& in) { return in.tensor && t.is_same(*in.tensor); });
   };
-  for (size_t r = std::min(results.size(), orders.results.size()); r-- > 0;) {
-    const Sizes& order = orders.results[r];
+  for (size_t r = results.size(); r-- > 0;) {
+    Sizes order = order_of_result(orders, r);
     if (order.empty() || !results[r].defined() || results[r].dim() != std::ssize(order) || is_input(results[r]))
       continue;
     bool named_before = false;  // results that are one tensor
@@ -277,9 +279,9 @@ std::vector<bool> reads_of(const Computation& computation, std::span<const Input
       ->program.reads;
 }
 
-std::optional<bool> runs_loops(const Computation& computation, std::span<const InputTensor> inputs) {
+std::optional<bool> makes_kept(const Computation& computation, std::span<const InputTensor> inputs) {
   try {
-    return has_loops(*build({computation, inputs, nullptr, runtime::host()}, false).graph);
+    return has_kept(*build({computation, inputs, nullptr, runtime::host()}, false, differentiated_whole).graph);
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -37,7 +37,7 @@ std::vector<Sizes> orders_of_results(const Computation& computation, std::span<c
 std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs);
 
 /// Whether a computation runs loops, for inputs of these types; absent where it refuses them, as the call itself will say.
-std::optional<bool> runs_loops(const Computation& computation, std::span<const InputTensor> inputs);
+std::optional<bool> makes_kept(const Computation& computation, std::span<const InputTensor> inputs);
 
 /// Runs a program all of whose results are fresh.
 std::vector<Tensor> run(const program::Variant& variant, std::span<const compiler::Operand> inputs);

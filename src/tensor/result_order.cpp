@@ -57,6 +57,10 @@ Sizes order_of_result(const Operator& op, CallArgs args) {
   return std::is_sorted(order.begin(), order.end()) ? Sizes() : order;
 }
 
+Sizes order_of_result(const Orders& orders, size_t r) {
+  return orders.results.empty() ? Sizes() : orders.results[std::min(r, orders.results.size() - 1)];
+}
+
 void name_in_order(const Tensor& t, const Sizes& order) {
   TensorImpl& impl = *impl_of(t);
   Sizes sizes = impl.sizes, strides = impl.strides;

@@ -12,4 +12,7 @@ Sizes order_of_result(const Operator& op, CallArgs args);
 /// Lets a tensor lie so whose dimensions are there in that order, row-major.
 void name_in_order(const Tensor& t, const Sizes& order);
 
+/// In which result r lies; those behind the last that has an order lie as that one, where they have as many dimensions.
+Sizes order_of_result(const Orders& orders, size_t r);
+
 }  // namespace brasa::eager

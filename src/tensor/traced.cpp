@@ -10,17 +10,29 @@
 namespace brasa::eager {
 namespace {
 
-// Those of compositions that have derivatives of their own are no part of these: such a row gives what its derivative reads.
+// Loops of compositions that have derivatives of their own are no part of these: such a row gives what its derivative reads.
 bool is_loop(const ir::Node& n) {
   static constinit Lazy<const ops::Row&> loop([]() -> auto& { return ops::at("prim::scan_loop"); });
   return n.op == &*loop;
 }
+bool is_costly(const ir::Node& n) {
+  return n.op != ir::input_op() && ops::row_of(n).costly && ops::row_of(n).vjp && !ops::row_of(n).is_primitive();
+}
+
+// The results of a node that derivatives read.
+std::vector<ir::Value> kept_of(ir::Node& n) {
+  std::vector<ir::Value> out;
+  bool loop = is_loop(n), all = is_costly(n);
+  for (uint32_t r = 0; r < n.types.size(); ++r)
+    if (all || (loop && transforms::has_tangent(n.out(r)))) out.push_back(n.out(r));
+  return out;
+}
 
 }  // namespace
 
-bool has_loops(const ir::Graph& graph) {
+bool has_kept(const ir::Graph& graph) {
   const auto& nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [](const ir::Node* n) { return is_loop(*n); });
+  return std::any_of(nodes.begin(), nodes.end(), [](const ir::Node* n) { return is_loop(*n) || is_costly(*n); });
 }
 
 bool may_be_traced(const ops::Row& row) {
@@ -42,11 +54,13 @@ std::vector<ir::Value> Traced::build(std::span<const ir::Value> inputs) const {
       present.push_back(static_cast<bool>(v));
       if (v) side.add_output(v);
     }
-    for (ir::Node* n : ir::live_nodes(side)) {
-      if (!is_loop(*n)) continue;
-      for (uint32_t r = 0; r < n->types.size(); ++r)
-        if (transforms::has_tangent(n->out(r))) side.add_output(n->out(r));
-    }
+    auto is_result = [&](ir::Value v) {
+      return std::any_of(side.outputs().begin(), side.outputs().end(),
+                         [&](const ir::Output& o) { return o.value == v; });
+    };
+    for (ir::Node* n : ir::live_nodes(side))
+      for (ir::Value v : kept_of(*n))
+        if (!is_result(v)) side.add_output(v);
     for (ir::Output& o : checks) side.add_check(o.value, std::move(o.check));
   }
   own_results_.store(present.size(), std::memory_order_relaxed);

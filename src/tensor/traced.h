@@ -2,10 +2,11 @@
 
 #include "tensor/computation.h"
 
-// Loops of eager calls run once: their derivatives read what they gave.
+// What costs much in an eager call is done once: its derivative reads what was made.
 namespace brasa::eager {
 
-/// As `functional`, of which what its loops give follows the results: of each state a trace, and what else the steps make.
+/// As `functional`, of which what derivatives read again follows the results: what loops give, of each state a trace and what else the
+/// steps make, and the results of costly rows that have derivatives of their own.
 class Traced final : public Computation {
  public:
   explicit Traced(const Computation& functional)
@@ -24,7 +25,7 @@ class Traced final : public Computation {
 
 /// Whether calls of a row may be traced.
 bool may_be_traced(const ops::Row& row);
-/// Whether a graph runs loops.
-bool has_loops(const ir::Graph& graph);
+/// Whether a graph makes what is kept.
+bool has_kept(const ir::Graph& graph);
 
 }  // namespace brasa::eager

@@ -113,5 +113,17 @@ TEST(Schedules, ShortRowsShareAParallelIteration) {
   EXPECT_NE(copy.find("range=r2<788>, kind=\"serial\""), std::string::npos) << copy;
 }
 
+// As many places as elements are in a vector.
+TEST(Kernels, PlacesAreAsWideAsElements) {
+  for (int64_t dim : {0, 1}) {
+    std::vector<std::string> texts = texts_of("x86-64+avx2", {}, [dim](ir::Graph& graph) {
+      return prim::arg_reduce(graph.add_input({DType::Float32, {64, 64}, false}), dim, "max");
+    });
+    ASSERT_EQ(texts.size(), 1u);
+    EXPECT_NE(texts[0].find("(f32[], i32[])"), std::string::npos) << texts[0];
+    EXPECT_NE(texts[0].find("kind=\"vector\", width=8"), std::string::npos) << texts[0];
+  }
+}
+
 }  // namespace
 }  // namespace brasa::compiler

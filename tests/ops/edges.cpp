@@ -202,6 +202,30 @@ TEST(Edges, WhatPyTorchRefuses) {
       Error);
 }
 
+// The first of equal elements, also where all are what stands for nothing; NaN wins, and the first one.
+TEST(Edges, PlacesOfTheGreatest) {
+  for (int64_t n : {1, 2, 7, 16, 33, 100})
+    for (int64_t dim : {0, 1})
+      for (int64_t at : {int64_t{0}, n / 2, n - 1}) {
+        auto places = [&](const Tensor& line, const char* op) {
+          Tensor x = line.reshape({n, 1}).expand({n, 37});
+          Tensor found = call(op, {dim ? x.t().contiguous() : x.contiguous(), dim})[0];
+          EXPECT_TRUE(equal(found, full({37}, found[0].item<int64_t>(), kLong))) << op;
+          return found[0].item<int64_t>();
+        };
+        EXPECT_EQ(places(full({n}, -kInf), "aten::argmax"), 0);
+        EXPECT_EQ(places(full({n}, kInf), "aten::argmin"), 0);
+        EXPECT_EQ(places(full({n}, std::numeric_limits<int64_t>::min(), kLong), "aten::argmax"), 0);
+        Tensor line = full({n}, -kInf);
+        line.narrow(0, at, n - at).fill_(3);
+        EXPECT_EQ(places(line, "aten::argmax"), at);
+        EXPECT_EQ(places(-line, "aten::argmin"), at);
+        line.narrow(0, at, n - at).fill_(kNan);
+        EXPECT_EQ(places(line, "aten::argmax"), at);
+        EXPECT_EQ(places(line, "aten::argmin"), at);
+      }
+}
+
 TEST(Edges, BoolsAmongIntegersAreIntegers) {
   const bool turned[] = {true, false};
   EXPECT_EQ(call("aten::permute", {ones({2, 3}), ArrayRef<bool>(turned, 2)}).at(0).sizes(), IntArrayRef({3, 2}));

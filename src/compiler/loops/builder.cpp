@@ -128,7 +128,7 @@ Value LoopBuilder::reduce(Value item, const std::vector<Expr>& ranges, std::stri
 
 std::vector<Value> LoopBuilder::arg_reduce(Value item, Value index, const std::vector<Expr>& ranges,
                                            std::string_view combiner) {
-  Type t{type_of(item).dtype, {}, false}, i{DType::Int64, {}, false};
+  Type t{type_of(item).dtype, {}, false}, i{type_of(index).dtype, {}, false};
   ir::Node* n =
       graph_.add(loop_op(LoopOp::Reduce), {std::vector<Value>{item, index}, ranges, std::string(combiner)}, {t, i});
   return {n->out(0), n->out(1)};

@@ -32,7 +32,7 @@
 //       the loops of `ranges`, too, once for all lanes of a vector.
 //   loop::reduce(Tensor[] items, SymInt[] ranges, str combiner) -> Tensor[]
 //       Over all iterations of `ranges`. combiner: add, mul, max, min (NaN wins), and, or on one item (any order, the
-//       accumulator has the item's dtype); argmax, argmin on (value, i64 index): NaN wins, then the lowest index.
+//       accumulator has the item's dtype); argmax, argmin on (value, index), whose indices ascend: NaN wins, then the lowest index.
 //   loop::scan(Tensor item, SymInt range, str combiner, Tensor? factor=None) -> Tensor
 //       In each iteration of `range`, a serial or vector loop with no other loop inside of it around this node: the combination of the items
 //       of all its iterations up to this one. combiner: as of a reduction of one item. factor: what a sum is multiplied by before.

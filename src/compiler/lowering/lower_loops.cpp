@@ -317,8 +317,11 @@ class Loops {
       item = l_.b().op(ops::ScalarOp::Select, {mask, item, identity(combiner, type_of(item).dtype)});
     if (arg) {
       Expr place = index[n->arg<Expr>(1).constant()];
-      Value i = l_.b().index(place);
-      out = closed.empty() ? i : l_.b().arg_reduce(item, i, closed, "arg" + combiner)[1];
+      // Beside numbers of 4 bytes as many places are in a vector, where they fit.
+      bool is_short = provably_less(place, INT32_MAX) == std::optional(true);
+      Value i = l_.b().convert(l_.b().index(place), is_short ? DType::Int32 : DType::Int64);
+      if (!closed.empty()) i = l_.b().arg_reduce(item, i, closed, "arg" + combiner)[1];
+      out = l_.b().convert(i, DType::Int64);
     } else {
       out = closed.empty() ? item : l_.b().reduce(item, closed, combiner);
     }

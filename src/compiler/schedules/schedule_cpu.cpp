@@ -80,7 +80,7 @@ class Scheduler {
     for (const Node* n : g_.graph->nodes()) {
       Prim p = prim_of(n);
       if (p == Prim::Pad) computed(DType::Int64);  // places are compared with the bounds
-      if (p != Prim::Pointwise && p != Prim::Reduce && p != Prim::Scan) continue;
+      if (p != Prim::Pointwise && !is_reduction(p) && p != Prim::Scan) continue;
       if (n->types[0].rank() > 0) computed(n->types[0].dtype);
       // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code.
       ops::ScalarOp op = ops::row_of(*n).scalar;

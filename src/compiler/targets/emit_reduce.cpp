@@ -37,6 +37,14 @@ Emitter::Values Emitter::combine(const std::string& combiner, const Values& a, c
   return {emit_binary(ops::scalar_op(ops::combiner_of(combiner)), a[0], b[0], t)};
 }
 
+// What is accumulated comes in the order of its places: of equals the one that was there stays.
+Emitter::Values Emitter::later(const std::string& combiner, const Values& a, const Values& b, DType t) {
+  if (!combiner.starts_with("arg")) return combine(combiner, a, b, t);
+  llvm::Value* win = b_.CreateNot(emit_compare(combiner == "argmax" ? ScalarOp::Le : ScalarOp::Ge, b[0], a[0], t));
+  if (is_floating(t)) win = b_.CreateAnd(win, emit_compare(ScalarOp::Eq, a[0], a[0], t));
+  return {b_.CreateSelect(win, b[0], a[0]), b_.CreateSelect(win, b[1], a[1])};
+}
+
 Emitter::Values Emitter::neutral(const Node* n, int lanes) {
   std::string_view c = combiner_of(n);
   if (c.starts_with("arg")) c.remove_prefix(3);
@@ -51,7 +59,8 @@ Emitter::Values Emitter::neutral(const Node* n, int lanes) {
   else
     v = number(type, neutral.as_int());
   Values out{splat(v, lanes)};
-  if (n->types.size() == 2) out.push_back(splat(i64(INT64_MAX), lanes));
+  // Where nothing is better than what stands for nothing, all are equal, and the first one is the result.
+  if (n->types.size() == 2) out.push_back(splat(number(register_type(n->types[1].dtype), 0), lanes));
   return out;
 }
 
@@ -110,7 +119,7 @@ void Emitter::accumulate(const Node* n) {
     next = {fused(product, old[0])};
   } else {
     for (size_t r = 0; r < results; ++r) items.push_back(splat(eval(items_of(n)[r]), lanes_of(old[r])));
-    next = combine(combiner_of(n), old, items, n->types[0].dtype);
+    next = later(combiner_of(n), old, items, n->types[0].dtype);
   }
   for (size_t r = 0; r < results; ++r) {
     if (a.closes_vector && vector_.mask && !in_scalars) next[r] = b_.CreateSelect(vector_.mask, next[r], old[r]);

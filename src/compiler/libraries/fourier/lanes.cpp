@@ -13,54 +13,12 @@ namespace {
 
 constexpr double kTau = 6.283185307179586476925;
 
-template <class T, int N>
-using Vector = typename Lanes<T, N>::Vector;
-// As above, where memory has the numbers' alignment alone.
-template <class T, int N>
-struct Unaligned {
-  typedef T Vector __attribute__((vector_size(N * sizeof(T)), aligned(alignof(T)), may_alias));
-};
-
-template <int Half, class V, size_t... L>
-BRASA_INLINE void swap_blocks(V& a, V& b, std::index_sequence<L...>) {
-  constexpr size_t n = sizeof...(L);
-  V low = __builtin_shufflevector(a, b, (L & Half ? n + L - Half : L)...);
-  b = __builtin_shufflevector(a, b, (L & Half ? n + L : L + Half)...);
-  a = low;
-}
-// Rows become columns: blocks that are not on the diagonal change places, of half the rows first.
-template <int Half, class T, int N>
-BRASA_INLINE void transpose(Vector<T, N>* rows) {
-  for (int i = 0; i < N; ++i)
-    if (!(i & Half)) swap_blocks<Half>(rows[i], rows[i + Half], std::make_index_sequence<N>());
-  if constexpr (Half > 1) transpose<Half / 2, T, N>(rows);
-}
-
 // Numbers of a side along its lines, `Parts` beside each other: of planes one, of complex numbers two.
 template <int Parts, class S>
 BRASA_INLINE bool beside_each_other(const S& side) {
   for (int i = 1; i < side.count; ++i)
     if (side.starts[i] != side.starts[0] + Parts * i) return false;
   return true;
-}
-
-template <class V, size_t... L>
-BRASA_INLINE void take_apart(const V& a, const V& b, V& even, V& odd, std::index_sequence<L...>) {
-  even = __builtin_shufflevector(a, b, (2 * L)...);
-  odd = __builtin_shufflevector(a, b, (2 * L + 1)...);
-}
-template <class V, size_t... L>
-BRASA_INLINE void put_together(const V& even, const V& odd, V& a, V& b, std::index_sequence<L...>) {
-  constexpr size_t n = sizeof...(L);
-  a = __builtin_shufflevector(even, odd, (L / 2 + L % 2 * n)...);
-  b = __builtin_shufflevector(even, odd, (n / 2 + L / 2 + L % 2 * n)...);
-}
-
-// f(k) for the first of each N places that are done together: the last ones overlap others.
-template <int N, class F>
-BRASA_INLINE void each_block(int64_t length, F f) {
-  for (int64_t k = 0; k + N <= length; k += N) f(k);
-  if (length % N) f(length - N);
 }
 
 // Planes: one part of all lines into lanes, or out of them.
@@ -76,11 +34,12 @@ BRASA_INLINE void load(const T* x, const typename Group<T>::Side& side, int64_t 
   } else if (side.step == 1 && length >= N) {
     each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
       Vector<T, N> rows[N];
-      for (int i = 0; i < N; ++i)
+      unrolled<N>([&](int i) __attribute__((always_inline)) {
         rows[i] =
             i < side.count ? Vector<T, N>(*reinterpret_cast<const Loaded*>(x + side.starts[i] + k)) : Vector<T, N>{};
+      });
       transpose<N / 2, T, N>(rows);
-      for (int i = 0; i < N; ++i) to[k + i].*part = rows[i];
+      unrolled<N>([&](int i) __attribute__((always_inline)) { to[k + i].*part = rows[i]; });
     });
   } else {
     for (int64_t k = 0; k < length && side.count < N; ++k) to[k].*part = Vector<T, N>{};
@@ -99,9 +58,11 @@ BRASA_INLINE void store(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* par
   } else if (side.step == 1 && length >= N) {
     each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
       Vector<T, N> rows[N];
-      for (int i = 0; i < N; ++i) rows[i] = from[k + i].*part;
+      unrolled<N>([&](int i) __attribute__((always_inline)) { rows[i] = from[k + i].*part; });
       transpose<N / 2, T, N>(rows);
-      for (int i = 0; i < N && i < side.count; ++i) *reinterpret_cast<Stored*>(x + side.starts[i] + k) = rows[i];
+      unrolled<N>([&](int i) __attribute__((always_inline)) {
+        if (i < side.count) *reinterpret_cast<Stored*>(x + side.starts[i] + k) = rows[i];
+      });
     });
   } else {
     for (int i = 0; i < side.count; ++i)
@@ -125,21 +86,16 @@ BRASA_INLINE bool load_pairs(const T* x, const typename Group<T>::Side& side, in
     }
     return true;
   }
-  if (side.step != 2 || length < N) return false;
-  each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
-    for (bool later : {false, true}) {
-      Vector<T, N> rows[N];
-      for (int i = 0; i < N; ++i) {
-        rows[i] = Vector<T, N>{};
-        if (i >= side.count) continue;
-        const auto* at = reinterpret_cast<const Loaded*>(x + side.starts[i] + 2 * k);
-        Vector<T, N> a = at[0], b = at[1], even, odd;
-        take_apart(a, b, even, odd, lanes);
-        rows[i] = later ? odd : even;
-      }
-      transpose<N / 2, T, N>(rows);
-      for (int i = 0; i < N; ++i) to[k + i].*(later ? second : first) = rows[i];
-    }
+  if (side.step != 2 || length < N / 2) return false;
+  // Both parts of half as many elements as there are lanes are the rows of a square.
+  each_block<N / 2>(length, [&](int64_t k) __attribute__((always_inline)) {
+    Vector<T, N> rows[N];
+    unrolled<N>([&](int i) __attribute__((always_inline)) {
+      rows[i] =
+          i < side.count ? Vector<T, N>(*reinterpret_cast<const Loaded*>(x + side.starts[i] + 2 * k)) : Vector<T, N>{};
+    });
+    transpose<N / 2, T, N>(rows);
+    unrolled<N>([&](int i) __attribute__((always_inline)) { to[k + i / 2].*(i % 2 ? second : first) = rows[i]; });
   });
   return true;
 }
@@ -159,18 +115,14 @@ BRASA_INLINE bool store_pairs(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>:
     }
     return true;
   }
-  if (side.step != 2 || length < N) return false;
-  each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
-    Vector<T, N> ones[N], others[N];
-    for (int i = 0; i < N; ++i) ones[i] = from[k + i].*first, others[i] = from[k + i].*second;
-    transpose<N / 2, T, N>(ones);
-    transpose<N / 2, T, N>(others);
-    for (int i = 0; i < N && i < side.count; ++i) {
-      auto* at = reinterpret_cast<Stored*>(x + side.starts[i] + 2 * k);
-      Vector<T, N> a, b;
-      put_together(ones[i], others[i], a, b, lanes);
-      at[0] = a, at[1] = b;
-    }
+  if (side.step != 2 || length < N / 2) return false;
+  each_block<N / 2>(length, [&](int64_t k) __attribute__((always_inline)) {
+    Vector<T, N> rows[N];
+    unrolled<N>([&](int i) __attribute__((always_inline)) { rows[i] = from[k + i / 2].*(i % 2 ? second : first); });
+    transpose<N / 2, T, N>(rows);
+    unrolled<N>([&](int i) __attribute__((always_inline)) {
+      if (i < side.count) *reinterpret_cast<Stored*>(x + side.starts[i] + 2 * k) = rows[i];
+    });
   });
   return true;
 }
@@ -346,8 +298,8 @@ int lanes() {
 }
 
 template <class T>
-int64_t memory_for(int64_t length) {
-  return 2 * (4 * length + Stages<T>::kNear * 2) * lanes<T>() + width() / static_cast<int64_t>(sizeof(T));
+int64_t memory_for(const Stages<T>& s) {
+  return 2 * (4 * s.length + s.near()) * lanes<T>() + width() / static_cast<int64_t>(sizeof(T));
 }
 
 template <class T>
@@ -359,8 +311,8 @@ template struct Stages<float>;
 template struct Stages<double>;
 template int lanes<float>();
 template int lanes<double>();
-template int64_t memory_for<float>(int64_t);
-template int64_t memory_for<double>(int64_t);
+template int64_t memory_for(const Stages<float>&);
+template int64_t memory_for(const Stages<double>&);
 template void run(const Stages<float>&, const Group<float>&, float*);
 template void run(const Stages<double>&, const Group<double>&, double*);
 

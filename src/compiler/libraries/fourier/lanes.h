@@ -9,7 +9,7 @@
 namespace brasa::compiler::fourier {
 
 constexpr int kMostLanes = 16;
-constexpr int64_t kLargestRadix = 200;  // a step of radix p takes p² products
+constexpr int64_t kLargestRadix = 320;  // a step of radix p takes p² products
 
 /// A transform as steps that leave their results in order (T. G. Stockham, 1966), forward: exp(-2πi jk/n). Swap real and imaginary
 /// parts on both sides for the other direction.
@@ -71,7 +71,7 @@ template <class T>
 int lanes();
 /// How many numbers `run` needs as memory of its own.
 template <class T>
-int64_t memory_for(int64_t length);
+int64_t memory_for(const Stages<T>& stages);
 template <class T>
 void run(const Stages<T>& stages, const Group<T>& group, T* memory);
 

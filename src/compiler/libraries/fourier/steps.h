@@ -3,20 +3,11 @@
 #include <utility>
 
 #include "compiler/libraries/fourier/lanes.h"
+#include "compiler/libraries/fourier/vectors.h"
 
-// The steps of a transform on vectors, for lanes.cpp alone, which takes BRASA_INLINE away again.
+// The steps of a transform on vectors, for the files that are compiled for several levels of instructions.
 namespace brasa::compiler::fourier {
 namespace {
-
-// Everything below `run` is inlined into a function for one level of instructions, and gives vectors by reference alone: their
-// calling convention differs between levels.
-#define BRASA_INLINE [[gnu::always_inline]] inline
-
-template <class T, int N>
-struct Lanes {
-  typedef T Vector __attribute__((vector_size(N * sizeof(T)), aligned(N * sizeof(T))));
-  Vector re, im;
-};
 
 template <class P>
 BRASA_INLINE void sum_and_difference(const P& a, const P& b, P& sum, P& difference) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include <brasa/threads.h>
+
+#include "compiler/libraries/fourier/line.h"
 #include "runtime/thread_pool.h"
 
 namespace brasa::compiler::fourier {
@@ -42,9 +45,9 @@ typename Group<T>::Side side_of(const Signals<T>& s, int64_t first, int count) {
 }
 
 // Groups of lines, so many that a thread's part is worth its start.
-template <class T, class F>
-void for_groups(int64_t lines, int64_t length, F&& body, int64_t in_lane = 1) {
-  int64_t width = lanes<T>() * in_lane, grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(length * width, 1));
+template <class F>
+void for_groups(int64_t lines, int64_t length, int64_t width, F&& body) {
+  int64_t grain = std::max<int64_t>(1, 16384 / std::max<int64_t>(length * width, 1));
   runtime::parallel_for((lines + width - 1) / width, grain,
                         [&](int64_t begin, int64_t end) { body(begin * width, std::min(end * width, lines), width); });
 }
@@ -58,7 +61,7 @@ Transform<T>::Transform(int64_t length, int64_t longest) : length_(length) {
     make_chirp();
   else if (rows >= 8)
     split_into(rows, length / rows);
-  if (chirp_.re.empty() && (!columns_ || length <= kLongestInLanes)) stages_.emplace(length);
+  if (chirp_.re.empty() && (!columns_ || length <= kLongestAlong)) stages_.emplace(length);
 }
 
 template <class T>
@@ -96,8 +99,8 @@ void Transform<T>::make_chirp() {
 
 template <class T>
 void Transform<T>::direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors<T>* turns) const {
-  for_groups<T>(lines, length_, [&](int64_t begin, int64_t end, int64_t width) {
-    auto memory = std::make_unique_for_overwrite<T[]>(memory_for<T>(length_));
+  for_groups(lines, length_, lanes<T>(), [&](int64_t begin, int64_t end, int64_t width) {
+    auto memory = std::make_unique_for_overwrite<T[]>(memory_for(*stages_));
     for (int64_t i = begin; i < end; i += width) {
       auto count = static_cast<int>(std::min(width, end - i));
       Group<T> group{side_of(in, i, count), side_of(out, i, count), length_};
@@ -108,30 +111,28 @@ void Transform<T>::direct(const Signals<T>& in, const Signals<T>& out, int64_t l
 }
 
 template <class T>
-void Transform<T>::in_lanes(Request<T> r) const {
+void Transform<T>::in_groups(Request<T> r, bool along) const {
   Form form = !r.in.im ? Form::FromReals : !r.out.im ? Form::ToReals : Form::Complex;
   // The other direction is that of conjugates, and conjugated.
   if (r.backward && form == Form::FromReals) r.im_factor = -r.im_factor;
   if (form == Form::ToReals) r.im_factor = r.re_factor;
   if (r.backward && form == Form::Complex)
     std::swap(r.in.re, r.in.im), std::swap(r.out.re, r.out.im), std::swap(r.re_factor, r.im_factor);
-  for_groups<T>(
-      r.lines, length_,
-      [&](int64_t begin, int64_t end, int64_t width) {
-        auto memory = std::make_unique_for_overwrite<T[]>(memory_for<T>(length_));
-        for (int64_t i = begin; i < end; i += width) {
-          auto count = std::min(end - i, width), first = std::min(count, int64_t{lanes<T>()});
-          auto side = [&](const Signals<T>& s, bool other) {
-            return side_of(s, other ? i + first : i, static_cast<int>(other ? count - first : first));
-          };
-          Group<T> group{side(r.in, false), side(r.out, false), r.kept, form};
-          if (form != Form::Complex) group.other_in = side(r.in, true), group.other_out = side(r.out, true);
-          group.conjugate = r.backward;
-          group.re_factor = r.re_factor, group.im_factor = r.im_factor;
-          fourier::run(*stages_, group, memory.get());
-        }
-      },
-      form == Form::Complex ? 1 : 2);
+  int64_t together = along ? 1 : lanes<T>(), in_lane = form == Form::Complex ? 1 : 2;
+  for_groups(r.lines, length_, together * in_lane, [&](int64_t begin, int64_t end, int64_t width) {
+    auto memory = std::make_unique_for_overwrite<T[]>(along ? memory_along(*stages_) : memory_for(*stages_));
+    for (int64_t i = begin; i < end; i += width) {
+      auto count = std::min(end - i, width), first = std::min(count, together);
+      auto side = [&](const Signals<T>& s, bool other) {
+        return side_of(s, other ? i + first : i, static_cast<int>(other ? count - first : first));
+      };
+      Group<T> group{side(r.in, false), side(r.out, false), r.kept, form};
+      if (form != Form::Complex) group.other_in = side(r.in, true), group.other_out = side(r.out, true);
+      group.conjugate = r.backward;
+      group.re_factor = r.re_factor, group.im_factor = r.im_factor;
+      (along ? run_along<T> : fourier::run<T>)(*stages_, group, memory.get());
+    }
+  });
 }
 
 template <class T>
@@ -152,7 +153,7 @@ void Transform<T>::split(const Signals<T>& in, const Signals<T>& out, int64_t li
 template <class T>
 void Transform<T>::chirped(const Signals<T>& in, const Signals<T>& out, int64_t lines) const {
   auto m = static_cast<int64_t>(kernel_.re.size());
-  for_groups<double>(lines, m, [&](int64_t begin, int64_t end, int64_t width) {
+  for_groups(lines, m, lanes<double>(), [&](int64_t begin, int64_t end, int64_t width) {
     std::vector<double> memory(4 * m * width);
     double *re = memory.data(), *im = re + m * width, *other_re = im + m * width, *other_im = other_re + m * width;
     Signals<double> here{re, im, width, {{width, 1}}}, there{other_re, other_im, width, {{width, 1}}};
@@ -190,7 +191,19 @@ void Transform<T>::chirped(const Signals<T>& in, const Signals<T>& out, int64_t 
 
 template <class T>
 bool Transform<T>::fits_lanes(int64_t lines) const {
-  return stages_ && (!columns_ || lines >= lanes<T>());
+  return stages_ && (!columns_ || (length_ <= kLongestInLanes && lines >= lanes<T>()));
+}
+
+// Complex lines of numbers beside each other, as many as there are threads or so short that one line is no work for several. Real ones are
+// two in a lane.
+template <class T>
+bool Transform<T>::runs_along(const Request<T>& r) const {
+  auto lie_beside = [](const Signals<T>& s) {
+    bool in_pairs = s.re && s.im && (s.im == s.re + 1 || s.re == s.im + 1);
+    return s.step == (in_pairs ? 2 : 1);
+  };
+  return stages_ && r.in.im && r.out.re && r.out.im && fills_vectors(*stages_) && lie_beside(r.in) &&
+         lie_beside(r.out) && (!columns_ || r.lines >= get_num_threads());
 }
 
 template <class T>
@@ -202,7 +215,8 @@ void Transform<T>::forward(const Signals<T>& in, const Signals<T>& out, int64_t 
 
 template <class T>
 void Transform<T>::run(const Request<T>& r) const {
-  if (fits_lanes(r.lines)) return in_lanes(r);
+  if (runs_along(r)) return in_groups(r, true);
+  if (fits_lanes(r.lines)) return in_groups(r, false);
   Signals<T> in = r.in, out = r.out;
   if (r.backward) std::swap(in.re, in.im), std::swap(out.re, out.im);
   if (r.kept == length_ && r.re_factor == 1 && r.im_factor == 1) return forward(in, out, r.lines);

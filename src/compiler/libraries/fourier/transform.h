@@ -52,14 +52,17 @@ class Transform {
   /// Beyond it, single lines are the rows and columns of a matrix where they can be; so are all that do not fit into a core's cache as
   /// vectors.
   static constexpr int64_t kLongest = 1024, kLongestInLanes = 2048;
+  /// Lines of numbers beside each other that have columns and rows in the first cache.
+  static constexpr int64_t kLongestAlong = Stages<T>::kNear * Stages<T>::kNear;
 
   Transform(int64_t length, int64_t longest);
   void split_into(int64_t rows, int64_t columns);
   void make_chirp();
   bool fits_lanes(int64_t lines) const;
+  bool runs_along(const Request<T>& r) const;
   void forward(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
   void direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors<T>* turns = nullptr) const;
-  void in_lanes(Request<T> r) const;
+  void in_groups(Request<T> r, bool along) const;
   void split(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
   void chirped(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
 

@@ -1,0 +1,164 @@
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include <brasa/autograd.h>
+#include <brasa/brasa.h>
+#include <brasa/call.h>
+#include <gtest/gtest.h>
+
+#include "ops/builder.h"
+#include "ops/table.h"
+#include "support/str.h"
+
+// Gradients of pools and of interpolation: which elements they reach, for windows of any kind and sizes that do not divide each other.
+namespace brasa::test {
+namespace {
+
+using Sizes = std::vector<int64_t>;
+
+struct Pool {
+  Sizes size, kernel, stride, padding, dilation;
+  bool ceil_mode;
+};
+// Strides beyond the kernel and below it, windows over the border, holes, one element.
+const std::vector<Pool> kPools = {
+    {{9, 11}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, false}, {{8, 8}, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false},
+    {{10, 7}, {2, 3}, {5, 4}, {1, 0}, {1, 1}, true},  {{9, 10}, {3, 2}, {1, 3}, {1, 1}, {2, 3}, true},
+    {{1, 5}, {1, 4}, {1, 1}, {0, 2}, {1, 1}, false},  {{14, 13}, {12, 11}, {2, 3}, {6, 5}, {1, 1}, false},
+};
+
+Tensor numbers(const Sizes& sizes, DType dtype = kDouble) {
+  Tensor x = arange(0, ones(sizes).numel(), TensorOptions(kDouble)).reshape(sizes);
+  return (x * 12.9898).sin().to(dtype);
+}
+
+std::vector<Tensor> pooled(const Tensor& x, const Pool& p) {
+  return call("aten::max_pool2d_with_indices", {x, p.kernel, p.stride, p.padding, p.dilation, p.ceil_mode});
+}
+
+// The gradient is put where the indices point, also of what has equal elements and NaN.
+TEST(Windows, MaximaTakeTheGradient) {
+  for (const Pool& p : kPools)
+    for (bool special : {false, true}) {
+      Tensor x = numbers({2, 3, p.size[0], p.size[1]});
+      if (special) {
+        x = (x * 2).round();
+        x.index_put_({0, 0}, std::numeric_limits<double>::quiet_NaN());
+        x.index_put_({1, 2, 0, 0}, std::numeric_limits<double>::quiet_NaN());
+      }
+      x.requires_grad_();
+      std::vector<Tensor> plain = pooled(x.detach(), p);
+      Tensor g = numbers(plain[0].sizes().vec());
+      Tensor y = call("aten::max_pool2d", {x, p.kernel, p.stride, p.padding, p.dilation, p.ceil_mode})[0];
+      EXPECT_TRUE(allclose(y.detach(), plain[0], 0, 0, true));
+      y.backward(g);
+      Tensor expected = zeros({6, p.size[0] * p.size[1]}, kDouble);
+      expected.scatter_add_(1, plain[1].reshape({6, -1}), g.reshape({6, -1}));
+      EXPECT_TRUE(allclose(x.grad().reshape({6, -1}), expected, 1e-12, 1e-12)) << "stride " << p.stride[0];
+    }
+}
+
+// What the gradient needs of the elements was kept by the pool.
+TEST(Windows, MaximaAreFoundOnce) {
+  Tensor leaf = numbers({1, 2, 6, 6}).requires_grad_(), x = leaf * 1.0, y = max_pool2d(x, {2, 2});
+  {
+    NoGradGuard guard;
+    x.zero_();
+  }
+  y.sum().backward();
+  EXPECT_EQ(leaf.grad().sum().item<double>(), 18);
+  EXPECT_TRUE(equal((leaf.detach() * leaf.grad()).sum(), y.detach().sum()));
+}
+
+bool has_scatter(const char* op, const std::vector<Sizes>& operands, ir::Args rest, std::vector<int64_t> hints) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts(std::move(hints));
+  ops::Builder builder(graph, facts);
+  ir::Args args;
+  for (const Sizes& s : operands) args.emplace_back(graph.add_input({kFloat, ir::Shape(s.begin(), s.end()), false}));
+  args.insert(args.end(), rest.begin(), rest.end());
+  ops::call_all(op, std::move(args));
+  for (const ir::Node* n : graph.nodes())
+    if (n->op->name() == "prim::scatter") return true;
+  return false;
+}
+
+struct Filter {
+  const char* name;
+  bool aligns;
+};
+const std::vector<Filter> kFilters = {{"upsample_nearest2d", false},     {"_upsample_nearest_exact2d", false},
+                                      {"upsample_bilinear2d", true},     {"upsample_bicubic2d", true},
+                                      {"_upsample_bilinear2d_aa", true}, {"_upsample_bicubic2d_aa", true},
+                                      {"_upsample_lanczos2d_aa", true}};
+
+Tensor upsampled(const Filter& f, const Tensor& x, const Sizes& out, bool align, std::optional<double> factor) {
+  std::vector<CallArg> args = {x, out};
+  if (f.aligns) args.emplace_back(align);
+  args.emplace_back(factor);
+  args.emplace_back(factor);
+  return call(str("aten::", f.name), args)[0];
+}
+
+// ⟨g, A x⟩ = ⟨Aᵀ g, x⟩, whatever the sizes.
+TEST(Windows, InterpolationIsTransposed) {
+  auto check = [](const Filter& f, Sizes in, const Sizes& out, bool align, std::optional<double> factor) {
+    Tensor x = numbers({1, 2, in[0], in[1]}).requires_grad_(), y = upsampled(f, x, out, align, factor);
+    Tensor g = numbers({1, 2, out[0], out[1]});
+    y.backward(g);
+    double there = (g * y.detach()).sum().item<double>(), back = (x.grad() * x.detach()).sum().item<double>();
+    EXPECT_NEAR(there, back, 1e-10) << f.name << " " << in[0] << " " << out[0] << " " << align;
+    // Each element by itself: a sum of gradients that is right may have taken another way.
+    Tensor one = zeros({1, 2, in[0], in[1]}, kDouble);
+    one.select(1, 1).select(1, in[0] - 1).select(1, in[1] / 2).fill_(1);
+    double of_one = (g * upsampled(f, one, out, align, factor)).sum().item<double>();
+    EXPECT_NEAR(of_one, (x.grad() * one).sum().item<double>(), 1e-10) << f.name << " " << in[0] << " " << out[0];
+  };
+  for (const Filter& f : kFilters)
+    for (bool align : {false, true}) {
+      if (align && !f.aligns) continue;
+      for (auto [a, b] : {std::pair{1, 1}, {1, 7}, {7, 1}, {2, 13}, {13, 2}, {5, 6}, {6, 5}, {3, 9}, {9, 3}, {17, 40}})
+        check(f, {a, b}, {b, a}, align, std::nullopt);
+    }
+  for (const Filter& f : kFilters) {
+    check(f, {6, 5}, {9, 7}, false, 1.5);
+    check(f, {8, 9}, {4, 4}, false, 0.5);
+    if (!std::string_view(f.name).ends_with("_aa")) check(f, {4, 5}, {13, 13}, false, 2.0);  // more than it gives
+  }
+}
+
+TEST(Windows, GradientsOfInterpolationAreGathered) {
+  auto expr = [](const Sizes& s) { return ir::Arg(std::vector<ir::Expr>(s.begin(), s.end())); };
+  EXPECT_FALSE(has_scatter("aten::upsample_bilinear2d_backward", {{2, 3, 12, 10}},
+                           {expr({12, 10}), expr({2, 3, 6, 5}), ir::Arg(false)}, {}));
+}
+
+// Means of windows that overlap or leave nothing out, and their transpose.
+TEST(Windows, AdaptiveMeans) {
+  for (int64_t n : {1, 2, 5, 12, 40})
+    for (int64_t o : {1, 2, 3, 5, 7, 17}) {
+      Tensor x = numbers({2, 3, n}).requires_grad_(), y = adaptive_avg_pool1d(x, o), g = numbers({2, 3, o});
+      Tensor expected = zeros({2, 3, o}, kDouble), back = zeros({2, 3, n}, kDouble);
+      for (int64_t i = 0; i < o; ++i) {
+        int64_t first = i * n / o, end = ((i + 1) * n + o - 1) / o;
+        expected.select(2, i).copy_(x.detach().narrow(2, first, end - first).mean(2));
+        back.narrow(2, first, end - first).add_(g.narrow(2, i, 1) / static_cast<double>(end - first));
+      }
+      EXPECT_TRUE(allclose(y.detach(), expected, 1e-12, 1e-12)) << n << " " << o;
+      y.backward(g);
+      EXPECT_TRUE(allclose(x.grad(), back, 1e-12, 1e-12)) << n << " " << o;
+      if (n < 2) continue;
+      auto most = call("aten::adaptive_max_pool1d", {x.detach(), Sizes{o}});
+      EXPECT_TRUE(equal(most[0], x.detach().gather(2, most[1]))) << n << " " << o;
+      for (int64_t i = 0; i < o; ++i) {
+        int64_t first = i * n / o, end = ((i + 1) * n + o - 1) / o;
+        EXPECT_TRUE(equal(most[0].select(2, i), x.detach().narrow(2, first, end - first).amax(2))) << n << " " << o;
+      }
+    }
+}
+
+}  // namespace
+}  // namespace brasa::test
