@@ -124,6 +124,29 @@ TEST_P(Sums, OfWhatChanges) {
   EXPECT_TRUE(allclose(compile(add)(index.to(device_), rows.to(device_)).cpu(), add(index, rows), 1e-3, 1e-3));
 }
 
+// Batch norm, residual, relu, and their gradients: what a relu let pass is computed again from the norm's operand, which its gradient reads in any
+// case, and not kept; what the sums and the gradient both need of several tensors goes to memory as the bfloat16 that it is.
+TEST_P(Sums, OfABatchNormsGradientsReadLittle) {
+  constexpr int64_t kImages = 8, kChannels = 64, kEdge = 48;
+  auto f = compile([](const Tensor& y, const Tensor& skip, const Tensor& ct, const Tensor& other, const Tensor& w) {
+    Tensor wide = y.to(kFloat32), mean = wide.mean({0, 1, 2}), centred = wide - mean;
+    Tensor rstd = ((centred * centred).mean({0, 1, 2}) + 1e-5).rsqrt(), unit = centred * rstd;
+    Tensor out = ((unit * w).to(kBFloat16) + skip).relu();
+    Tensor g = where(((unit * w).to(kBFloat16) + skip) > 0, ct + other, zeros_like(ct)), wide_g = g.to(kFloat32);
+    Tensor both = (wide_g * unit).mean({0, 1, 2});
+    Tensor by_y = ((wide_g - wide_g.mean({0, 1, 2}) - unit * both) * rstd * w).to(kBFloat16);
+    return std::vector<Tensor>{out, by_y, (wide_g * by_y).sum({0, 1, 2})};
+  });
+  auto image = [&] { return randn({kImages, kEdge, kEdge, kChannels}).to(kBFloat16).to(device_); };
+  Tensor y = image(), skip = image(), ct = image(), other = image();
+  f(y, skip, ct, other, randn({kChannels}).to(device_));
+  const Explanation e = f.explain();
+  ASSERT_EQ(e.graphs.size(), 1u);
+  // Sums of y; y and skip to out; y, skip, ct and other to g and its sums; y and g to the gradient and its sum; and sums of parts.
+  constexpr int64_t kTensors = 1 + 3 + 5 + 3;
+  EXPECT_LT(e.graphs[0].bytes_after, (kTensors + 1) * 2 * y.numel()) << e.str(true);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Sums, testing::Values("emu", "cuda"));
 
 }  // namespace
