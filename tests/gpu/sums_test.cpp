@@ -147,6 +147,22 @@ TEST_P(Sums, OfABatchNormsGradientsReadLittle) {
   EXPECT_LT(e.graphs[0].bytes_after, (kTensors + 1) * 2 * y.numel()) << e.str(true);
 }
 
+// A thread has its neighbours of several rows, where these are many, and reads what is the same in all rows once.
+TEST_P(Sums, RowsShareWhatIsByChannel) {
+  constexpr int64_t kRows = 1 << 17;
+  for (int64_t rows : {kRows, kRows + 2, kRows + 1}) {
+    auto f = compile([](const Tensor& x, const Tensor& w, const Tensor& b) {
+      return std::vector<Tensor>{(x * w + b).to(kBFloat16), (x - b).to(kBFloat16)};
+    });
+    Tensor x = randn({rows, 64}).to(kBFloat16), w = randn({64}), b = randn({64});
+    std::vector<Tensor> got = f(x.to(device_), w.to(device_), b.to(device_));
+    bool shares = f.explain().str(true).find("in pieces of") != std::string::npos;
+    EXPECT_EQ(shares, rows % 2 == 0) << f.explain().str(true);
+    EXPECT_TRUE(allclose(got[0].cpu().to(kFloat32), x.to(kFloat32) * w + b, 0x1p-8, 0x1p-8)) << rows;
+    EXPECT_TRUE(allclose(got[1].cpu().to(kFloat32), x.to(kFloat32) - b, 0x1p-8, 0x1p-8)) << rows;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Sums, testing::Values("emu", "cuda"));
 
 }  // namespace

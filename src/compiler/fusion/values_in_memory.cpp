@@ -208,11 +208,11 @@ class Chooser {
   }
 
   // What is read where the node is computed: each tensor once, though an expression names it often; no more than says that they are many.
-  // One with far fewer elements than the node, as a value for each channel, takes next to no time to read again.
+  // A value for each channel takes next to no time to read again: it is the same in all rows.
   void note_tensors(const Node* n) {
     auto& all = tensors_[n->id];
     auto note = [&](const Node* tensor) {
-      if (gpu_ && far_fewer(tensor->types[0].numel(), n->types[0].numel())) return;
+      if (gpu_ && is_by_channel(tensor->types[0], n->types[0])) return;
       if (all.size() <= kFewTensors && std::find(all.begin(), all.end(), tensor) == all.end()) all.push_back(tensor);
     };
     n->for_each_input([&](Value v) {
@@ -226,6 +226,11 @@ class Chooser {
   // A gather of so few elements, a label's of each row, that what it reads need not be in memory for it.
   bool picks_few(const Node* n) const {
     return gpu_ && prim_of(n) == Prim::Gather && far_fewer(n->types[0].numel(), type_of(n->arg<Value>(0)).numel());
+  }
+  static bool is_by_channel(const ir::Type& part, const ir::Type& whole) {
+    Expr few = part.numel();
+    return whole.rank() > 0 && far_fewer(few, whole.numel()) &&
+           provably_less(whole.shape.back(), few) == std::optional(false);
   }
   static bool far_fewer(Expr few, Expr many) {
     constexpr int64_t kOfSoMany = 16;
