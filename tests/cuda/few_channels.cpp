@@ -97,6 +97,7 @@ TEST(FewChannels, WhatTheyLeave) {
   EXPECT_FALSE(takes([](auto& c) { c.weight[1] = 5; }));
   EXPECT_FALSE(takes([](auto& c) { c.result[2] = 129; }));
   EXPECT_FALSE(takes([](auto& c) { c.image[3] = 32; }));  // groups
+  EXPECT_FALSE(takes([](auto& c) { c.image[0] = c.result[0] = 0; }));
   EXPECT_FALSE(takes([](auto& c) { c.image_data = reinterpret_cast<void*>(8); }));
 }
 

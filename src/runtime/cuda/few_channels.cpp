@@ -61,8 +61,9 @@ bool takes_few_channels(const Convolution& c, const Device& device) {
   int64_t channels = c.weight[3], columns = c.result[2], rows = c.result[0] * c.result[1];
   bool whole = channels == c.image[3] && channels % 8 == 0 && channels * c.weight[2] == kElements;
   auto aligned = [&](const void* p) { return alignment(p, kChunk) == kChunk; };
-  return whole && c.weight[0] == kOutputs && c.weight[1] <= kMostTaps && columns <= kMostColumns && rows <= kMostRows &&
-         aligned(c.image_data) && aligned(c.weight_data) && aligned(c.result_data);
+  return whole && rows > 0 && columns > 0 && c.weight[0] == kOutputs && c.weight[1] <= kMostTaps &&
+         columns <= kMostColumns && rows <= kMostRows && aligned(c.image_data) && aligned(c.weight_data) &&
+         aligned(c.result_data);
 }
 
 void run_few_channels(const Convolution& c, Device& device, Stream stream) {
