@@ -303,7 +303,7 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
     }
   size_t entry = m->ptx.find(std::string(".entry ") + name + "(");
   if (entry == std::string::npos) return kNotFound;
-  bool runs = std::string_view(name).starts_with("attention");
+  bool runs = std::string_view(name).starts_with("attention") || std::string_view(name).starts_with("few_channels");
   auto* f = new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr};
   f->grouped = m->ptx.find("wgmma.") != std::string::npos;
   for (size_t end = m->ptx.find(')', entry); (entry = m->ptx.find(".param", entry)) < end; ++entry) ++f->parameters;

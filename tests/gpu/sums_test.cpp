@@ -76,7 +76,8 @@ TEST_P(Sums, OfTransposedCopies) {
 // A norm's gradients are sums of rows and of columns, which one kernel makes: of rows that warps share unevenly, too.
 TEST_P(Sums, OfRowsAndColumns) {
   auto gradients = [](const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& ct) {
-    Tensor z = layer_norm(x * x.sum(-1, true).tanh(), {x.size(-1)}, w, b);
+    // No row has a variance near 0, where differences of the sum's last digits would be seen.
+    Tensor z = layer_norm(x * (x + x.sum(-1, true) * 0.1).tanh(), {x.size(-1)}, w, b);
     return autograd::grad({z}, {x, w, b}, {ct});
   };
   for (auto [rows, columns] : {std::pair<int64_t, int64_t>{640, 64}, {1024, 72}, {4480, 96}, {640, 65}}) {
@@ -122,6 +123,45 @@ TEST_P(Sums, OfWhatChanges) {
     return zeros({20, 40}, TensorOptions(r.device())).index_add(0, i, r);
   };
   EXPECT_TRUE(allclose(compile(add)(index.to(device_), rows.to(device_)).cpu(), add(index, rows), 1e-3, 1e-3));
+}
+
+// Batch norm, residual, relu, and their gradients: what a relu let pass is computed again from the norm's operand, which its gradient reads in any
+// case, and not kept; what the sums and the gradient both need of several tensors goes to memory as the bfloat16 that it is.
+TEST_P(Sums, OfABatchNormsGradientsReadLittle) {
+  constexpr int64_t kImages = 8, kChannels = 64, kEdge = 48;
+  auto f = compile([](const Tensor& y, const Tensor& skip, const Tensor& ct, const Tensor& other, const Tensor& w) {
+    Tensor wide = y.to(kFloat32), mean = wide.mean({0, 1, 2}), centred = wide - mean;
+    Tensor rstd = ((centred * centred).mean({0, 1, 2}) + 1e-5).rsqrt(), unit = centred * rstd;
+    Tensor out = ((unit * w).to(kBFloat16) + skip).relu();
+    Tensor g = where(((unit * w).to(kBFloat16) + skip) > 0, ct + other, zeros_like(ct)), wide_g = g.to(kFloat32);
+    Tensor both = (wide_g * unit).mean({0, 1, 2});
+    Tensor by_y = ((wide_g - wide_g.mean({0, 1, 2}) - unit * both) * rstd * w).to(kBFloat16);
+    return std::vector<Tensor>{out, by_y, (wide_g * by_y).sum({0, 1, 2})};
+  });
+  auto image = [&] { return randn({kImages, kEdge, kEdge, kChannels}).to(kBFloat16).to(device_); };
+  Tensor y = image(), skip = image(), ct = image(), other = image();
+  f(y, skip, ct, other, randn({kChannels}).to(device_));
+  const Explanation e = f.explain();
+  ASSERT_EQ(e.graphs.size(), 1u);
+  // Sums of y; y and skip to out; y, skip, ct and other to g and its sums; y and g to the gradient and its sum; and sums of parts.
+  constexpr int64_t kTensors = 1 + 3 + 5 + 3;
+  EXPECT_LT(e.graphs[0].bytes_after, (kTensors + 1) * 2 * y.numel()) << e.str(true);
+}
+
+// A thread has its neighbours of several rows, where these are many, and reads what is the same in all rows once.
+TEST_P(Sums, RowsShareWhatIsByChannel) {
+  constexpr int64_t kRows = 1 << 17;
+  for (int64_t rows : {kRows, kRows + 2, kRows + 1}) {
+    auto f = compile([](const Tensor& x, const Tensor& w, const Tensor& b) {
+      return std::vector<Tensor>{(x * w + b).to(kBFloat16), (x - b).to(kBFloat16)};
+    });
+    Tensor x = randn({rows, 64}).to(kBFloat16), w = randn({64}), b = randn({64});
+    std::vector<Tensor> got = f(x.to(device_), w.to(device_), b.to(device_));
+    bool shares = f.explain().str(true).find("in pieces of") != std::string::npos;
+    EXPECT_EQ(shares, rows % 2 == 0) << f.explain().str(true);
+    EXPECT_TRUE(allclose(got[0].cpu().to(kFloat32), x.to(kFloat32) * w + b, 0x1p-8, 0x1p-8)) << rows;
+    EXPECT_TRUE(allclose(got[1].cpu().to(kFloat32), x.to(kFloat32) - b, 0x1p-8, 0x1p-8)) << rows;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Sums, testing::Values("emu", "cuda"));

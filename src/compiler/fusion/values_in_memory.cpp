@@ -254,10 +254,10 @@ class Chooser {
     if (!ir::is_input(v)) memory_[v.node->id] = true;
   }
 
-  // Of a view, what it looks at: that serves other views, too.
+  // Of a view, what it looks at: that serves other views, too. On a GPU, where memory bounds most kernels, what was widened as it was before.
   void materialise_source(const Node* n) {
     Value v = const_cast<Node*>(n)->out();
-    while (is_view(prim_of(v)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
+    while (!memory_[v.node->id] && (is_view(prim_of(v)) || (gpu_ && widens(v.node)))) v = v.node->arg<Value>(0);
     materialise(v);
     if (v.node == n) return;
     cost_[n->id] = leaves_[n->id] = 1;
@@ -265,9 +265,11 @@ class Chooser {
   }
 
   // What is read where the node is computed: each tensor once, though an expression names it often; no more than says that they are many.
+  // A value for each channel takes next to no time to read again: it is the same in all rows.
   void note_tensors(const Node* n) {
     auto& all = tensors_[n->id];
     auto note = [&](const Node* tensor) {
+      if (gpu_ && is_by_channel(tensor->types[0], n->types[0])) return;
       if (all.size() <= kFewTensors && std::find(all.begin(), all.end(), tensor) == all.end()) all.push_back(tensor);
     };
     n->for_each_input([&](Value v) {
@@ -280,10 +282,16 @@ class Chooser {
 
   // A gather of so few elements, a label's of each row, that what it reads need not be in memory for it.
   bool picks_few(const Node* n) const {
+    return gpu_ && prim_of(n) == Prim::Gather && far_fewer(n->types[0].numel(), type_of(n->arg<Value>(0)).numel());
+  }
+  static bool is_by_channel(const ir::Type& part, const ir::Type& whole) {
+    Expr few = part.numel();
+    return whole.rank() > 0 && far_fewer(few, whole.numel()) &&
+           provably_less(whole.shape.back(), few) == std::optional(false);
+  }
+  static bool far_fewer(Expr few, Expr many) {
     constexpr int64_t kOfSoMany = 16;
-    if (!gpu_ || prim_of(n) != Prim::Gather) return false;
-    Expr made = n->types[0].numel(), there = type_of(n->arg<Value>(0)).numel();
-    return made.is_constant() && there.is_constant() && made.constant() <= there.constant() / kOfSoMany;
+    return few.is_constant() && many.is_constant() && few.constant() <= many.constant() / kOfSoMany;
   }
 
   int most_repeated(const Node* broadcast) const {
@@ -308,6 +316,7 @@ class Chooser {
       case Prim::Broadcast:
         if (below_padding_once(n, most_repeated(n))) break;
         once(n->arg<Value>(0), most_repeated(n));
+        if (gpu_) cost_[n->id] = seen_cost(n->arg<Value>(0).node);
         break;
       case Prim::Window:
         if (below_padding_once(n, kCheap)) break;

@@ -126,7 +126,7 @@ class Loops {
     for (size_t i = 0; i < s_.axes.size(); ++i)
       if (!g_.domain.folds(s_.axes[i].first) && !s_.axes[i].summed) {
         kept.push_back(i);
-        elements = elements * s_.axes[i].extent;
+        elements = elements * pieces(s_.axes[i]);
       }
     if (s_.tile)
       tiles(kept);
@@ -140,6 +140,9 @@ class Loops {
       long_rows(kept);
   }
 
+  // A thread has all of a piece, one after the other; pieces are whole.
+  static Expr pieces(const Axis& a) { return a.piece ? floordiv(a.extent, a.piece) : a.extent; }
+
   void each_element(const std::vector<size_t>& kept, Expr elements, int64_t threads) {
     LoopBuilder& b = l_.b();
     Expr chunks = floordiv(elements, s_.width);
@@ -148,11 +151,15 @@ class Loops {
     if (s_.width == 1) return spread(chunk, kept);
     // Neighbours lie in one row, and so share the other indices.
     ir::Shape extents;
-    for (size_t i : kept) extents.push_back(s_.axes[i].extent);
+    for (size_t i : kept) extents.push_back(pieces(s_.axes[i]));
     extents.back() = floordiv(extents.back(), s_.width);
     Index index = delinearise(chunk, extents);
     index.back() = index.back() * Expr(s_.width) + lane();
-    for (size_t i = 0; i < kept.size(); ++i) at_[kept[i]] = index[i];
+    for (size_t i = 0; i < kept.size(); ++i) {
+      const Axis& a = s_.axes[kept[i]];
+      at_[kept[i]] =
+          a.piece ? index[i] * Expr(a.piece) + b.loop("serial", a.piece, 1, static_cast<int>(a.piece)) : index[i];
+    }
   }
 
   // A block's square: values are computed by threads beside each other along one axis, and written by threads beside each other along the

@@ -166,6 +166,27 @@ int threads_along_rows(const Group& g, Expr length, const Machine& m) {
   return static_cast<int>(threads);
 }
 
+// A thread that takes its neighbours of several rows reads what is the same in all rows once, as long as that leaves threads enough.
+void share_rows(Schedule& s, const Group& g, const Machine& m) {
+  constexpr int64_t kMostRows = 4, kThreadsOfProcessor = 2048;
+  size_t axes = s.axes.size();
+  if (s.width == 1 || axes < 2 || PassRunner::switched_off("share_rows")) return;
+  Axis& rows = s.axes[axes - 2];
+  Expr length = s.axes.back().extent;
+  if (!g.domain.numel().is_constant() || !length.is_constant()) return;
+  const auto& inputs = g.graph->inputs();
+  bool shared = std::any_of(inputs.begin(), inputs.end(), [&](const ir::Input& in) {
+    Expr elements = type_of(in.value).numel();
+    return elements == length && !(length == g.domain.numel());
+  });
+  if (!shared) return;
+  int64_t threads = g.domain.numel().constant() / s.width, count = 1;
+  while (count < kMostRows && rows.extent.constant() % (2 * count) == 0 &&
+         threads / (2 * count) >= kThreadsOfProcessor * m.processors)
+    count *= 2;
+  if (count > 1) rows.piece = count;
+}
+
 Schedule loops(const Group& g, const Machine& m) {
   Schedule s;
   MergedAxes merged = merged_axes(g);
@@ -182,6 +203,7 @@ Schedule loops(const Group& g, const Machine& m) {
   }
   s.width = neighbours(g, merged, m);
   if (!g.domain.has_reduced()) {
+    if (merged.strided == 0) share_rows(s, g, m);
     if (merged.strided == 0 || PassRunner::switched_off("tiles")) return s;
     if (auto across = transposed_axis(g, s.axes)) {
       s.across = static_cast<int>(*across);

@@ -126,6 +126,18 @@ class TileProducts : public TensorCores {
     }
     end_products();
   }
+  // sum = Σ (a group's 64 rows at `left[i]`) · (as many rows as the sum has columns, at `right[i]`)ᵀ, by groups alone.
+  void set_to_products(const std::vector<Part>& sum, const Regs& left, const Regs& right) {
+    Regs all = together(sum[0]);
+    std::vector<std::array<Reg, 2>> pairs;
+    for (size_t i = 0; i < left.size(); ++i) {
+      Reg from = sixteens(left[i]), to = sixteens(right[i]);
+      for (int k = 0; k < steps_of_row(); ++k) pairs.push_back({descriptor(from, 32 * k), descriptor(to, 32 * k)});
+    }
+    begin_products();
+    for (const auto& [a, b] : pairs) multiply_group(all, {a}, b, &a == pairs[0].data() ? never_ : always_, false);
+    end_products();
+  }
   // Until at most the last `behind` of a group's products are under way. Neither their results nor the registers of their operands are touched
   // before that.
   void await(int behind = 0) {

@@ -5,8 +5,10 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/libraries/alone.h"
 #include "compiler/libraries/rows.h"
+#include "compiler/passes/pass_runner.h"
 #include "compiler/run/size_program.h"
 #include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/few_channels.h"
 #include "runtime/float32_products.h"
 #include "support/error.h"
 
@@ -69,11 +71,20 @@ class ConvolutionCall final : public DeviceCall {
   }
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
-    runtime::cuda::run_convolution(
-        {computed_, dtype_, sizes(image_.sizes, symbols), sizes(weight_.sizes, symbols), sizes(result_.sizes, symbols),
-         tensors[image_.at], tensors[weight_.at], tensors[result_.at], sizes(stride_, symbols),
-         sizes(padding_, symbols), sizes(dilation_, symbols)},
-        device, stream, measure_);
+    runtime::cuda::Convolution c{computed_,
+                                 dtype_,
+                                 sizes(image_.sizes, symbols),
+                                 sizes(weight_.sizes, symbols),
+                                 sizes(result_.sizes, symbols),
+                                 tensors[image_.at],
+                                 tensors[weight_.at],
+                                 tensors[result_.at],
+                                 sizes(stride_, symbols),
+                                 sizes(padding_, symbols),
+                                 sizes(dilation_, symbols)};
+    if (few_channels_ && runtime::cuda::takes_few_channels(c, device))
+      return runtime::cuda::run_few_channels(c, device, stream);
+    runtime::cuda::run_convolution(c, device, stream, measure_);
   }
 
  protected:
@@ -91,7 +102,7 @@ class ConvolutionCall final : public DeviceCall {
     std::vector<SizeProgram> sizes;
   };
   Computed computed_;
-  bool measure_;
+  bool measure_, few_channels_ = !PassRunner::switched_off("few_channels");
   DType dtype_;
   Tensor image_, weight_, result_;
   std::vector<SizeProgram> stride_, padding_, dilation_;
