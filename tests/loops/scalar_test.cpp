@@ -194,7 +194,7 @@ TEST_P(Scalars, PairProducts) {
     Kernel k;
     Value va = k.b.buffer(DType::Int32, lanes * terms), vb = k.b.buffer(DType::Int32, terms), out = k.f32(lanes);
     Expr i = k.b.loop("vector", lanes, width, 2), j = k.b.loop("serial", terms);
-    Value item = k.b.pair_product(k.b.load(va, j * lanes + i), k.b.load(vb, j));
+    Value item = k.b.pair_product(k.b.load(va, j * lanes + i), k.b.load(vb, j), DType::Float32);
     k.b.store(out, i, k.b.reduce(item, {j}, "add"));
     k.compile(GetParam());
     std::vector<float> got(lanes);

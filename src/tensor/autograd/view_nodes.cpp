@@ -51,6 +51,13 @@ bool takes_diagonal(const eager::ViewStep& broadcast) {
   return std::adjacent_find(dims.begin(), dims.end()) != dims.end();
 }
 
+// Whether both parts of each number lie beside each other, the first one at an even place. Strides of dimensions of 0 or 1 count, too.
+bool lies_in_pairs(const Tensor& parts) {
+  int64_t odd = parts.storage_offset() % 2;
+  for (int64_t d = 0; d + 1 < parts.dim(); ++d) odd |= parts.stride(d) % 2;
+  return odd == 0 && parts.stride(-1) == 1;
+}
+
 struct Movements {
   const ops::Row *transpose = &ops::at("prim::transpose"), *reshape = &ops::at("prim::reshape"),
                  *broadcast = &ops::at("prim::broadcast"), *slice = &ops::at("prim::slice"),
@@ -72,9 +79,8 @@ Tensor back_along(const eager::ViewPlan& plan, Tensor ct) {
     } else if (s.row == movement.as_complex) {
       ct = eager::call_one("aten::view_as_real", {ct});
     } else if (s.row == movement.as_real) {
-      Tensor parts = ct.contiguous();
-      if (parts.storage_offset() % 2 != 0) parts = parts.clone();
-      ct = eager::call_one("aten::view_as_complex", {parts});
+      if (!lies_in_pairs(ct)) ct = ct.clone(MemoryFormat::Contiguous);
+      ct = eager::call_one("aten::view_as_complex", {ct});
     } else if (s.row == movement.reshape) {
       ct = summed(ct, {}, s.from);
     } else if (s.row == movement.broadcast && !takes_diagonal(s)) {
