@@ -1,4 +1,3 @@
-
 #include <bit>
 
 #include "compiler/fusion/indexing.h"
