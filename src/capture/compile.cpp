@@ -48,10 +48,13 @@ thread_local int recordings = 0, unrecorded = 0, plain = 0;
 
 std::shared_ptr<CompiledState> CompiledFunction::present() {
   bool rounds = runtime::float32_products_in_tf32();
-  Epoch::Reading reading;
-  CompiledState* state = readable_[rounds].load(std::memory_order_acquire);
-  bool is_present = state && state->resets == brasa::detail::resets.load(std::memory_order_relaxed);
-  return is_present ? state->shared_from_this() : renew(rounds);
+  {
+    Epoch::Reading reading;
+    CompiledState* state = readable_[rounds].load(std::memory_order_acquire);
+    if (state && state->resets == brasa::detail::resets.load(std::memory_order_relaxed))
+      return state->shared_from_this();
+  }
+  return renew(rounds);
 }
 
 std::shared_ptr<CompiledState> CompiledFunction::renew(bool rounds) {
