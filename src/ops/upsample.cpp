@@ -29,7 +29,11 @@ struct Axis {
 // floor(size * factor), where a factor of few binary digits keeps the size symbolic.
 std::optional<Expr> scaled_size(Expr size, double factor) {
   constexpr double kDigits = 1024;
-  if (size.is_constant()) return Expr(static_cast<int64_t>(std::floor(static_cast<double>(size.constant()) * factor)));
+  if (size.is_constant()) {
+    double scaled = std::floor(static_cast<double>(size.constant()) * factor);
+    BRASA_CHECK(std::abs(scaled) < 0x1p62, "a scale factor of ", factor, " makes no size of ", size);
+    return Expr(static_cast<int64_t>(scaled));
+  }
   if (factor * kDigits != std::floor(factor * kDigits) || factor >= kDigits) return std::nullopt;
   return ir::floordiv(size * Expr(static_cast<int64_t>(factor * kDigits)), Expr(static_cast<int64_t>(kDigits)));
 }
@@ -64,6 +68,7 @@ std::optional<Expr> most_results(const Axis& a, double within) {
   auto elements = static_cast<int64_t>(std::ceil(within));
   if (a.align_corners) return ir::ceildiv((a.out - 1) * elements, ir::max(a.in - 1, 1)) + 1;
   if (!a.given()) return ir::ceildiv(a.out * elements, a.in) + 1;
+  if (!(*a.factor < kRounded)) return std::nullopt;
   std::optional<Expr> out = scaled_size(a.in, *a.factor);
   if (!out || !same_size(*out, a.out)) return std::nullopt;
   return Expr(static_cast<int64_t>(std::ceil(*a.factor * within)) + 1);
