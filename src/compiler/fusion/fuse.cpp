@@ -383,12 +383,12 @@ class Fuser {
   }
 
   // What is made of inputs alone can wait until it is read: weights in panels for the forward pass and for the backward pass, made
-  // together, would fill memory in between. And what only leaves the graph, as a step's update of the weights, keeps its own order.
-  static bool read_far_apart(const Cluster& a, const Cluster& b) {
+  // together, would fill memory in between. And a step's update of the weights keeps their order.
+  bool read_far_apart(const Cluster& a, const Cluster& b) const {
     auto waits = [](const Cluster& k) { return k.producers.empty() && !k.consumers.empty(); };
     auto first = [](const Cluster& k) { return *std::min_element(k.consumers.begin(), k.consumers.end()); };
     if (waits(a) && waits(b)) return std::abs(first(a) - first(b)) > kFarReaders;
-    return (waits(a) && b.consumers.empty()) || (waits(b) && a.consumers.empty());
+    return (waits(a) && overwrites(b)) || (waits(b) && overwrites(a));
   }
 
   bool overwrites(const Cluster& k) const {
