@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kMaxRoots = 24;
 // A search for paths between two kernels ends after this many others, so that fusion takes time in proportion to the graph.
 constexpr int kFarthest = 4000;
-// Kernels so far from each other are far apart.
+// What is made of inputs alone is made apart for readers that are so many kernels apart.
 constexpr int kFarReaders = 64;
 // Sums of columns in a kernel that walks along rows: their threads keep them in registers.
 constexpr int kMostSums = 4;
@@ -358,7 +358,7 @@ class Fuser {
       return;
     // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join.
     if (!reads && (kp.kind == GroupKind::Contraction || kp.domain.folds() != kc.domain.folds())) return;
-    if (!reads && read_far_apart(kp, kc)) return;
+    if (!reads && stays_apart(kp, kc)) return;
     // What overwrites an input beside a reduction could not be computed in its memory.
     if (machine_.gpu && (kp.domain.has_reduced() || kc.domain.has_reduced()) && (overwrites(kp) || overwrites(kc)))
       return;
@@ -383,8 +383,8 @@ class Fuser {
   }
 
   // What is made of inputs alone can wait until it is read: weights in panels for the forward pass and for the backward pass, made
-  // together, would fill memory in between. And a step's update of the weights keeps their order.
-  bool read_far_apart(const Cluster& a, const Cluster& b) const {
+  // together, would fill memory in between. And an update of the weights, which comes last, walks along them and not along their panels.
+  bool stays_apart(const Cluster& a, const Cluster& b) const {
     auto waits = [](const Cluster& k) { return k.producers.empty() && !k.consumers.empty(); };
     auto first = [](const Cluster& k) { return *std::min_element(k.consumers.begin(), k.consumers.end()); };
     if (waits(a) && waits(b)) return std::abs(first(a) - first(b)) > kFarReaders;

@@ -331,15 +331,17 @@ class Planner {
         }
       return small && read && by_late;
     };
-    // What only inputs are read for, such as weights in panels for the backward pass, waits for its first reader: until then its result
-    // would take memory for nothing.
+    auto of_inputs = [&](size_t g) {
+      return std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), ir::is_input);
+    };
+    // What is made of inputs alone, as panels of weights are, waits for its first reader: before, it would take memory for nothing.
     auto place = [&](size_t g) {
-      size_t first = step(groups_.size());
-      if (std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), ir::is_input))
+      size_t none = step(groups_.size()), first = none;
+      if (of_inputs(g))
         for (Value v : groups_[g].outputs)
           if (auto it = readers_.find(v); it != readers_.end())
             for (size_t r : it->second) first = std::min(first, step(r));
-      return first < step(groups_.size()) ? first : step(g);
+      return first < none ? first : step(g);
     };
     // How late it is, its place in the order, its sort.
     using Item = std::tuple<int, size_t, size_t, size_t>;
@@ -349,8 +351,7 @@ class Planner {
       if (prepares_[g]) return {-1, s, 0, s};
       if (late(s)) return {2, 0, sort_[g], s};
       if (!sort_[g]) return {0, place(g), 0, s};
-      if (std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), ir::is_input))
-        return {0, place(g) / kEarly * kEarly, sort_[g], s};
+      if (of_inputs(g)) return {0, place(g) / kEarly * kEarly, sort_[g], s};
       return waits(g) ? Item{1, 0, sort_[g], s} : Item{0, s, 0, s};
     };
     std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
