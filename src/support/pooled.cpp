@@ -1,5 +1,7 @@
 #include "support/pooled.h"
 
+#include <algorithm>
+#include <mutex>
 #include <new>
 #include <utility>
 
@@ -21,48 +23,128 @@ constexpr bool kPool = true;
 constexpr bool kPool = true;
 #endif
 
-constexpr size_t kStep = 16, kLargest = 512, kMostBlocks = 4096;
+// Blocks are cut from slabs, which are never given back: malloc joins small blocks that are free beside each other, and a program that
+// frees ten thousand of them pays for that at its next large block.
+constexpr size_t kStep = 16, kSmallest = 2, kLargest = 32;  // classes: blocks of a multiple of 16 bytes
+constexpr size_t kSlab = 16 << 10, kBatch = 256, kKept = 16;
 
 struct Block {
   Block* next;
+  // Of a batch's first block.
+  Block* next_batch;
+  size_t count;
+};
+static_assert(sizeof(Block) <= kSmallest * kStep);
+
+size_t class_of(size_t bytes) { return std::max(kSmallest, (bytes + kStep - 1) / kStep); }
+
+/// Batches that threads have no use for, for those that have.
+class Depot {
+ public:
+  void put(Block* batch, size_t count) {
+    batch->count = count;
+    std::lock_guard lock(mutex_);
+    batch->next_batch = std::exchange(first_, batch);
+  }
+  Block* take() {
+    std::lock_guard lock(mutex_);
+    return first_ ? std::exchange(first_, first_->next_batch) : nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  Block* first_ = nullptr;
+};
+
+// Never destroyed: objects of other static lifetimes come back at the very end.
+constinit Depot depots[kLargest + 1];
+
+/// Free blocks of one class that a thread keeps: some, and batches as large as they may become.
+class List {
+ public:
+  Block* take(size_t c) {
+    if (!first_) [[unlikely]]
+      refill(c);
+    --count_;
+    return std::exchange(first_, first_->next);
+  }
+  void put(Block* b, size_t c) {
+    if (count_ == kBatch) [[unlikely]]
+      set_aside(c);
+    b->next = std::exchange(first_, b);
+    ++count_;
+  }
+  void leave(size_t c) {
+    for (; batches_; --kept_) depots[c].put(std::exchange(batches_, batches_->next_batch), kBatch);
+    if (first_) depots[c].put(std::exchange(first_, nullptr), count_);
+  }
+
+ private:
+  void refill(size_t c) {
+    if (batches_) {
+      first_ = std::exchange(batches_, batches_->next_batch);
+      count_ = kBatch;
+      --kept_;
+    } else if ((first_ = depots[c].take())) {
+      count_ = first_->count;
+    } else {
+      count_ = kSlab / (c * kStep);
+      char* slab = static_cast<char*>(::operator new(count_ * c * kStep));
+      for (size_t i = count_; i-- > 0;) first_ = new (slab + i * c * kStep) Block{first_, nullptr, 0};
+    }
+  }
+  void set_aside(size_t c) {
+    if (kept_ == kKept) {
+      depots[c].put(first_, count_);
+    } else {
+      first_->next_batch = std::exchange(batches_, first_);
+      ++kept_;
+    }
+    first_ = nullptr;
+    count_ = 0;
+  }
+
+  Block *first_ = nullptr, *batches_ = nullptr;
+  size_t count_ = 0, kept_ = 0;
 };
 
 struct Lists {
-  Block* first[kLargest / kStep + 1] = {};
-  size_t count[kLargest / kStep + 1] = {};
+  List of[kLargest + 1];
   ~Lists() {
-    for (Block* b : first)
-      while (b) ::operator delete(std::exchange(b, b->next));
+    for (size_t c = 0; c <= kLargest; ++c) of[c].leave(c);
   }
 };
+
+/// A block where the thread has no lists any more.
+Block* without_lists(size_t c) {
+  List list;
+  Block* b = list.take(c);
+  list.leave(c);
+  return b;
+}
 
 }  // namespace
 
 void* pool_allocate(size_t bytes) {
-  size_t c = (bytes + kStep - 1) / kStep;
-  if (kPool && bytes <= kLargest) {
-    Lists* here = ThreadObject<Lists>::get();
-    if (Block* b = here ? here->first[c] : nullptr) {
-      here->first[c] = b->next;
-      --here->count[c];
-      return b;
-    }
-    return ::operator new(c * kStep);
-  }
-  return ::operator new(bytes);
+  size_t c = class_of(bytes);
+  if (!kPool || c > kLargest) return ::operator new(bytes);
+  Lists* here = ThreadObject<Lists>::get();
+  return here ? here->of[c].take(c) : without_lists(c);
 }
 
 void pool_deallocate(void* p, size_t bytes) noexcept {
-  size_t c = (bytes + kStep - 1) / kStep;
-  Lists* here = kPool && bytes <= kLargest ? ThreadObject<Lists>::get() : nullptr;
-  if (!here || here->count[c] == kMostBlocks) {
+  size_t c = class_of(bytes);
+  if (!kPool || c > kLargest) {
     ::operator delete(p);
     return;
   }
-  auto* b = static_cast<Block*>(p);
-  b->next = here->first[c];
-  here->first[c] = b;
-  ++here->count[c];
+  Block* b = new (p) Block;
+  if (Lists* here = ThreadObject<Lists>::get())
+    here->of[c].put(b, c);
+  else {
+    b->next = nullptr;
+    depots[c].put(b, 1);
+  }
 }
 
 }  // namespace brasa
