@@ -212,6 +212,7 @@ class BRASA_API Recording {
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
+  bool plain_ = false;  // the call runs as it is, where that is faster
 };
 
 /// Ends what was recorded so far; nothing is recorded while it lives. Opaque, it is no graph break but a call in the graph, and does nothing

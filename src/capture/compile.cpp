@@ -32,12 +32,16 @@ struct CompiledFunction {
   capture::Backend backend;
 
   std::shared_ptr<CompiledState> present();
+  /// Whether a call runs as it is, and nothing of it is to be known.
+  bool passes();
 
  private:
   Mutex mutex_;                                   // of what changes
   std::shared_ptr<CompiledState> states_[2];      // by whether products of float32 may be rounded
   std::atomic<CompiledState*> readable_[2] = {};  // the same, for calls, which take no lock
 
+  // The present state for calls, while somebody reads; null: there is none.
+  CompiledState* readable(bool rounds) const;
   std::shared_ptr<CompiledState> renew(bool rounds);
 };
 
@@ -46,15 +50,24 @@ std::atomic<uint64_t> resets = 0;
 thread_local int recordings = 0, unrecorded = 0, plain = 0;
 }  // namespace
 
+CompiledState* CompiledFunction::readable(bool rounds) const {
+  CompiledState* state = readable_[rounds].load(std::memory_order_acquire);
+  return state && state->resets == brasa::detail::resets.load(std::memory_order_relaxed) ? state : nullptr;
+}
+
 std::shared_ptr<CompiledState> CompiledFunction::present() {
   bool rounds = runtime::float32_products_in_tf32();
   {
     Epoch::Reading reading;
-    CompiledState* state = readable_[rounds].load(std::memory_order_acquire);
-    if (state && state->resets == brasa::detail::resets.load(std::memory_order_relaxed))
-      return state->shared_from_this();
+    if (CompiledState* state = readable(rounds)) return state->shared_from_this();
   }
   return renew(rounds);
+}
+
+bool CompiledFunction::passes() {
+  Epoch::Reading reading;
+  CompiledState* state = readable(runtime::float32_products_in_tf32());
+  return state && state->pace->passes();
 }
 
 std::shared_ptr<CompiledState> CompiledFunction::renew(bool rounds) {
@@ -89,8 +102,8 @@ std::shared_ptr<CompiledFunction> make_compiled(CompileOptions options) {
   return f;
 }
 
-// A compiled function called while another records becomes part of that recording. Small and pooled, with what few calls need apart:
-// calls that run as they are pay for it, and a block of a kilobyte or more makes malloc join all small ones that are free.
+// A compiled function called while another records becomes part of that recording. Pooled, and what few calls need is apart, since a block
+// of a kilobyte or more makes malloc join all small ones that are free.
 struct Recording::Impl : Pooled {
   struct Recorded : Pooled {
     capture::Session session;
@@ -101,15 +114,10 @@ struct Recording::Impl : Pooled {
     }
     ~Recorded() { --recordings; }
   };
-  struct Plain {
-    Plain() { ++plain; }
-    ~Plain() { --plain; }
-  };
   std::shared_ptr<CompiledState> state;
   std::unique_ptr<capture::Learning> learning;  // of a pure function
   std::optional<capture::Pace::Call> call;      // of another one
-  std::unique_ptr<Recorded> recorded;
-  std::optional<Plain> as_it_is;  // in its place, where that is faster
+  std::unique_ptr<Recorded> recorded;           // null where the call runs as it is
 };
 
 namespace {
@@ -122,10 +130,16 @@ bool runs_as_it_is(const CompiledFunction& f) {
 
 Recording::Recording(CompiledFunction& f, const Arguments* arguments) {
   if (runs_as_it_is(f)) return;
+  bool paced = !arguments && capture::stance() == capture::Stance::Default;
+  if (paced && f.passes()) {
+    plain_ = true;
+    ++plain;
+    return;
+  }
   impl_.reset(new Impl);  // make_unique would write zeros over all of it first
   Impl& i = *impl_;
   i.state = f.present();
-  if (!arguments && capture::stance() == capture::Stance::Default)
+  if (paced)
     i.call.emplace(*i.state->pace);
   else if (auto now = arguments ? capture::Surroundings::now() : std::nullopt)
     i.learning = std::make_unique<capture::Learning>(i.state->shortcuts, *now, *arguments,
@@ -134,9 +148,13 @@ Recording::Recording(CompiledFunction& f, const Arguments* arguments) {
     i.recorded = std::make_unique<Impl::Recorded>(*i.state, i.learning ? &i.learning->watch() : nullptr,
                                                   i.call ? &i.call->work() : nullptr);
   else
-    i.as_it_is.emplace();
+    plain_ = true;
+  plain += plain_;
 }
-Recording::~Recording() = default;
+Recording::~Recording() {
+  impl_.reset();
+  plain -= plain_;
+}
 
 void Recording::finish() {
   if (!impl_) return;

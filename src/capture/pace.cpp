@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "capture/backend.h"
@@ -13,13 +14,14 @@
 namespace brasa::capture {
 namespace {
 
-constexpr int kAlike = 20;  // calls that did the same before they are measured
+constexpr int kAlike[] = {20, 64};  // calls that did the same, or began so, before they are measured
 // After so many pairs, compiled calls that are faster by this factor are fast enough; at last, those that are not slower by more than this.
-// The first plain calls may run code that is new.
-constexpr struct {
-  int pairs;
+// The first plain calls may run code that is new. Of calls that only begin alike it takes more to tell them from chance.
+struct Stage {
+  size_t pairs;
   double ratio;
-} kStages[] = {{3, 0.8}, {8, 0.95}, {24, 1.02}};
+};
+constexpr Stage kStages[][3] = {{{3, 0.8}, {8, 0.95}, {24, 1.02}}, {{16, 0.7}, {32, 0.9}, {64, 1.03}}};
 // Measured calls are the same kind so often: what a call finds in caches and in the heap is what the one before left there.
 constexpr int kInARow = 4;
 constexpr int kLookAgain = 64, kLookSeldom = 512;  // bounds of `look_again_`, which doubles
@@ -51,6 +53,13 @@ std::string microseconds(double seconds) {
 void Work::ran(const void* graph, std::span<const int64_t> sizes) {
   graphs = mix(graphs, reinterpret_cast<uintptr_t>(graph));
   for (int64_t size : sizes) graphs = mix(graphs, static_cast<uint64_t>(size));
+  if (first == 0) first = graphs;
+}
+
+uint64_t Work::done(Alike alike) const {
+  if (!comparable) return 0;
+  if (beyond_limit) return kBeyondLimit;
+  return alike == Alike::Whole ? graphs : first == 0 ? 0 : mix(first, kBegun);
 }
 
 Pace::Pace(const CompileOptions& options) : phase_(asked_for(options) ? Phase::Watching : Phase::Off) {}
@@ -60,7 +69,7 @@ std::string Pace::reason() const {
   return reason_;
 }
 
-// What was found out of the graphs of the last compiled call; null: nothing.
+// What was found out of calls that do what these do; null: nothing.
 const Pace::Verdict* Pace::verdict() const {
   auto v = std::find_if(known_.begin(), known_.end(), [&](const Verdict& k) { return k.graphs == graphs_; });
   return v == known_.end() ? nullptr : &*v;
@@ -82,7 +91,9 @@ bool Pace::is_watched() {
 bool Pace::choose(Work& work) {
   switch (phase_.load(std::memory_order_relaxed)) {
     case Phase::Off: return true;
-    case Phase::Watching: work.weigh = calls_ + 1 == kAlike; return true;
+    case Phase::Watching:
+      for (Alike a : {Alike::Whole, Alike::Begin}) work.weigh |= streaks_[int(a)].calls + 1 == kAlike[int(a)];
+      return true;
     case Phase::Measuring: return calls_++ / kInARow % 2 == 1;
     case Phase::Plain: return ++calls_ % look_again_ == 0;
   }
@@ -90,8 +101,7 @@ bool Pace::choose(Work& work) {
 }
 
 void Pace::start_over() {
-  calls_ = 0;
-  graphs_ = 0;
+  for (Streak& s : streaks_) s = {};
   trials_.clear();
   move_to(Phase::Watching);
 }
@@ -108,14 +118,27 @@ void Pace::move_to(Phase phase) {
 }
 
 void Pace::watch(const Work& work) {
-  if (work.done() == 0 || work.done() != graphs_) {
-    graphs_ = work.done();
-    calls_ = 0;
-    return;
+  for (Alike a : {Alike::Whole, Alike::Begin}) {
+    Streak& s = streaks_[int(a)];
+    uint64_t done = work.done(a);
+    if (done == 0 || done != s.done) {
+      s = {done, 0};
+      continue;
+    }
+    if (s.calls < kAlike[int(a)] && work.settled && ++s.calls == kAlike[int(a)]) {
+      alike_ = a;
+      graphs_ = done;
+      return judge(work);
+    }
+    if (s.calls == kAlike[int(a)]) return;  // of these calls it is known
   }
-  if (calls_ == kAlike || !work.settled || ++calls_ < kAlike) return;
+}
+
+// Calls do the same again and again.
+void Pace::judge(const Work& work) {
   if (const Verdict* v = verdict()) {
     look_again_ = kLookAgain;
+    calls_ = 0;
     if (v->slower) move_to(Phase::Plain);
     return;
   }
@@ -124,27 +147,35 @@ void Pace::watch(const Work& work) {
   calls_ = 0;
   backward_ = work.backward;
   passed_ = false;
-  call_ = kNever;
+  call_ = alike_ == Alike::Whole ? kNever : 0;
   forget_times();
   move_to(Phase::Measuring);
 }
 
 void Pace::forget_times() {
-  std::fill(std::begin(measured_), std::end(measured_), 0);
-  std::fill(std::begin(least_), std::end(least_), kNever);
+  for (auto& s : seconds_) s.clear();
+}
+
+// What a call takes: the least, where all do the same, else the mean of all but the longest, which something interrupted.
+double Pace::cost(bool compiled) const {
+  std::vector<double> s = seconds_[compiled];
+  std::sort(s.begin(), s.end());
+  if (alike_ == Alike::Whole) return s.front();
+  s.resize(s.size() - s.size() / 8);
+  return std::accumulate(s.begin(), s.end(), 0.0) / static_cast<double>(s.size());
 }
 
 void Pace::decide(bool slower) {
   look_again_ = kLookAgain;
-  known_.push_back({graphs_, slower, least_[true], least_[false], call_});
-  calls_ = kAlike;
+  known_.push_back({graphs_, slower, cost(true), cost(false), call_});
+  calls_ = 0;
   trials_.clear();
   move_to(slower ? Phase::Plain : Phase::Watching);
 }
 
 // `first_node`: the number of the first node that it may have made.
 void Pace::try_call(bool compiled, double seconds, uint64_t first_node) {
-  if (!compiled) call_ = std::min(call_, seconds);
+  if (!compiled) call_ = alike_ == Alike::Whole ? std::min(call_, seconds) : std::max(call_, seconds);
   if (!backward_) return measured(compiled, seconds);
   trials_.push_back({compiled, seconds, autograd::Meter::make(first_node, autograd::next_sequence_nr())});
 }
@@ -168,12 +199,22 @@ void Pace::end_trials() {
 }
 
 void Pace::measured(bool compiled, double seconds) {
-  least_[compiled] = std::min(least_[compiled], seconds);
-  ++measured_[compiled];
-  int pairs = std::min(measured_[false], measured_[true]);
-  for (auto stage : kStages)
-    if (pairs >= stage.pairs && least_[true] <= stage.ratio * least_[false]) return decide(false);
-  if (pairs >= std::end(kStages)[-1].pairs) decide(true);
+  seconds_[compiled].push_back(seconds);
+  size_t pairs = std::min(seconds_[false].size(), seconds_[true].size());
+  const auto& stages = kStages[int(alike_)];
+  for (auto stage : stages)
+    if (pairs == stage.pairs && cost(true) <= stage.ratio * cost(false)) return decide(false);
+  if (pairs == std::end(stages)[-1].pairs) decide(true);
+}
+
+bool Pace::passes() {
+  if (phase_.load(std::memory_order_relaxed) != Phase::Plain) return false;
+  // Others end the phase. Calls that are looked at and those that are timed are among the multiples.
+  static_assert(kLookAgain % kTimed == 0);
+  if (owner_.load(std::memory_order_relaxed) != std::this_thread::get_id() || busy_ || (calls_ + 1) % kTimed == 0)
+    return false;
+  ++calls_;
+  return true;
 }
 
 Pace::Call::Call(Pace& pace) : pace_(pace), watched_(pace.is_watched()) {
@@ -202,7 +243,7 @@ void Pace::Call::end() {
   Phase phase = pace_.phase_.load(std::memory_order_relaxed);
   if (phase == Phase::Watching) return pace_.watch(work_);
   if (phase == Phase::Off) return;
-  bool same = !compiled_ || work_.done() == pace_.graphs_;
+  bool same = !compiled_ || work_.done(pace_.alike_) == pace_.graphs_;
   if (!same) return pace_.start_over();
   if (phase == Phase::Plain && compiled_) pace_.look_again_ = std::min(pace_.look_again_ * 2, kLookSeldom);
   if (!timed_) return;

@@ -19,10 +19,14 @@
 
 namespace brasa::capture {
 
+/// What two calls have in common.
+enum class Alike : uint8_t { Whole, Begin };
+
 /// What a compiled call did, for comparing it with others.
 struct Work {
-  static constexpr uint64_t kBeyondLimit = 2;
+  static constexpr uint64_t kBeyondLimit = 2, kBegun = 3;
   uint64_t graphs = 1;                                         // equal where the same graphs ran with the same sizes
+  uint64_t first = 0;                                          // the same of the first graph; 0: none ran
   bool comparable = true;                                      // all of it ran on the host
   bool beyond_limit = false;                                   // a part ran uncompiled
   bool backward = false;                                       // gradients may be asked for later
@@ -33,13 +37,14 @@ struct Work {
 
   void ran(const void* graph, std::span<const int64_t> sizes);
   /// What the call did, to be compared; 0: nothing that can be. Calls beyond the limit of recompiles count as the same.
-  uint64_t done() const { return !comparable ? 0 : beyond_limit ? kBeyondLimit : graphs; }
+  uint64_t done(Alike alike) const;
 };
 
 /// Keeps a compiled function from being slower than the plain one. When calls have done the same for a while, some run as they are, in turn
 /// with compiled ones, and both are timed, with the first backward pass through what they made. Where the plain calls are faster again and
-/// again, all are plain, until the compiled one that is made now and then, and after one that took far longer, does something else. No call
-/// runs twice. The thread that calls first measures; calls of another one end that.
+/// again, all are plain, until the compiled one that is made now and then, and after one that took far longer, does something else. Calls that
+/// only begin alike, and go ways of their own behind a break, are compared by what many take. No call runs twice. The thread that calls first
+/// measures; calls of another one end that.
 class Pace {
  public:
   explicit Pace(const CompileOptions& options);
@@ -68,6 +73,8 @@ class Pace {
     std::chrono::steady_clock::time_point begin_;
   };
 
+  /// Whether this call is plain, and nothing of it is to be known.
+  bool passes();
   /// Why calls are plain now; empty: they are not.
   std::string reason() const;
 
@@ -77,7 +84,7 @@ class Pace {
     uint64_t graphs;
     bool slower;
     double compiled, plain;  // seconds
-    double call;             // of the plain one, without its backward pass
+    double call;             // that a plain one may take, without its backward pass
   };
   // A measured call whose backward pass may come.
   struct Trial {
@@ -85,10 +92,17 @@ class Pace {
     double seconds;
     std::shared_ptr<autograd::Meter> meter;
   };
+  // Calls in a row that did the same.
+  struct Streak {
+    uint64_t done = 0;
+    int calls = 0;
+  };
   const Verdict* verdict() const;
   bool is_watched();
   bool choose(Work& work);
   void watch(const Work& work);
+  void judge(const Work& work);
+  double cost(bool compiled) const;
   void forget_times();
   void try_call(bool compiled, double seconds, uint64_t first_node);
   void end_trials();
@@ -100,15 +114,16 @@ class Pace {
   std::atomic<Phase> phase_;
   std::atomic<std::thread::id> owner_{};
   // The owner's.
-  bool busy_ = false;      // in a call
-  uint64_t graphs_ = 0;    // of the last compiled call; 0: of none that can be compared
-  int calls_ = 0;          // that did this, or since a phase began
-  int look_again_ = 0;     // one of so many calls is compiled while the others are plain
-  bool backward_ = false;  // gradients of these graphs may be asked for later
-  bool passed_ = false;    // and were, of one that was measured
-  double call_ = 0;        // the least seconds of a plain call by itself
-  int measured_[2] = {};   // calls, plain and compiled ones
-  double least_[2] = {};   // their seconds
+  bool busy_ = false;  // in a call
+  Streak streaks_[2];  // by what is alike
+  Alike alike_ = Alike::Whole;
+  uint64_t graphs_ = 0;             // what calls do that are measured or plain
+  int calls_ = 0;                   // since the phase began
+  int look_again_ = 0;              // one of so many calls is compiled while the others are plain
+  bool backward_ = false;           // gradients of these graphs may be asked for later
+  bool passed_ = false;             // and were, of one that was measured
+  double call_ = 0;                 // seconds of a plain call by itself
+  std::vector<double> seconds_[2];  // of measured calls, plain and compiled ones
   std::deque<Trial> trials_;
   std::vector<Verdict> known_;
   mutable Mutex mutex_;  // of what follows

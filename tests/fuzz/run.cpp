@@ -194,7 +194,7 @@ std::string first_difference(const Run& a, const Run& b, double tolerance) {
 bool accepted(const Program& p) { return run(p, nullptr).ended; }
 
 std::optional<Times> times(const Program& p) {
-  constexpr int kWarm = 160, kPairs = 150;  // a compiled function may measure itself in the first ones
+  constexpr int kWarm = 240, kPairs = 150;  // a compiled function may measure itself in the first ones
   Mode automatic = modes()[0];
   automatic.options.backend = "inductor";
   auto median = [](std::vector<double> v) {
