@@ -15,8 +15,9 @@
 /// record, and what it did becomes part of the graph: no graph break, and one graph for all numbers of steps.
 ///
 /// The functions take and give Tensors or std::vector<Tensor>s. They may read other tensors, parameters too, and gradients flow to
-/// those. Recorded they must be pure: brasa::Error where one needs a value (`item`, printing), writes in place into a tensor from outside or
-/// into an argument, or draws random numbers. Lambdas say the types of their parameters: `[](Tensor x)`, not `[](auto x)`.
+/// those. Recorded they must be pure: where one needs a value (`item`, printing), writes in place into a tensor from outside or into an
+/// argument, or draws random numbers, func's transformations and exports throw brasa::Error, and in a compiled function it is a graph break
+/// and runs as it is written. Lambdas say the types of their parameters: `[](Tensor x)`, not `[](auto x)`.
 ///
 ///     Tensor y = cond(x.sum() > 0, [&] { return net(x); }, [&] { return x * 2; });
 ///     auto [h, outputs] = scan([&](Tensor h, Tensor x) {

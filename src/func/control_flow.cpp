@@ -54,6 +54,22 @@ Recorded record(FlowArguments& arguments, std::string what, const TensorFunction
   return out;
 }
 
+// Records functions by `record`. False where that fails and the recording around may end: it has ended then, and functions run as they are
+// written, since outside of recordings one that reads a value, writes in place or is never reached is no error.
+template <class F>
+bool recorded(std::string_view name, F record) {
+  Recorder& around = *Recorder::current();
+  if (!around.may_end()) return record(), true;
+  std::string why;
+  try {
+    return record(), true;
+  } catch (const std::exception& e) {
+    why = e.what();
+  }
+  around.materialise(str(name, ", whose functions can't be recorded (", why.substr(0, why.find('\n')), "),").c_str());
+  return false;
+}
+
 // As the rows of what was recorded give them: tensors of their own, though a step may hand on what it got, or give one tensor twice.
 TensorVector own(TensorVector results) {
   for (Tensor& t : results)
@@ -157,21 +173,27 @@ TensorVector depending_on(const TensorVector& operands, TensorVector results) {
 
 TensorVector cond(const Tensor& predicate, const TensorFunction& true_fn, const TensorFunction& false_fn,
                   const TensorVector& operands) {
-  if (!Recorder::current())
+  auto as_written = [&] {
     return depending_on(operands, (truth_of("cond: the predicate", predicate) ? true_fn : false_fn)(operands));
+  };
+  if (!Recorder::current()) return as_written();
   BRASA_CHECK(predicate.defined() && predicate.numel() == 1, "cond: the predicate is ", predicate,
               ", expected a tensor of one element");
   FlowArguments arguments;
   arguments.operands = {predicate};
   append(arguments.operands, operands);
   arguments.given = arguments.operands.size();
-  Recorded yes = record(arguments, "cond: true_fn", true_fn, 1, whole);
-  Recorded no = record(arguments, "cond: false_fn", false_fn, 1, whole);
-  BRASA_CHECK(yes.results.size() == no.results.size(), "cond: true_fn gives ", yes.results.size(),
-              " tensors, and false_fn ", no.results.size());
-  for (size_t i = 0; i < yes.results.size(); ++i)
-    BRASA_CHECK(alike(yes.results[i], no.results[i]), "cond: result ", i, " of true_fn is ", yes.results[i],
-                ", and of false_fn ", no.results[i]);
+  Recorded yes, no;
+  bool are = recorded("cond", [&] {
+    yes = record(arguments, "cond: true_fn", true_fn, 1, whole);
+    no = record(arguments, "cond: false_fn", false_fn, 1, whole);
+    BRASA_CHECK(yes.results.size() == no.results.size(), "cond: true_fn gives ", yes.results.size(),
+                " tensors, and false_fn ", no.results.size());
+    for (size_t i = 0; i < yes.results.size(); ++i)
+      BRASA_CHECK(alike(yes.results[i], no.results[i]), "cond: result ", i, " of true_fn is ", yes.results[i],
+                  ", and of false_fn ", no.results[i]);
+  });
+  if (!are) return as_written();
   if (yes.results.empty()) return {};
   return func::call({"cond", build_cond, {}, {std::move(yes.body), std::move(no.body)}, 0, 0}, arguments);
 }
@@ -180,7 +202,7 @@ TensorVector scan(std::string_view name, const TensorFunction& step, const Tenso
                   const TensorVector& others, bool reverse) {
   std::string_view f = name == "scan" ? "combine_fn" : "f";
   int64_t steps = count_items(name, xs);
-  if (!Recorder::current()) {
+  auto as_written = [&] {
     TensorVector carried = init;
     std::vector<TensorVector> ys;  // by result, then by item
     for (int64_t k = 0; k < steps; ++k) {
@@ -197,17 +219,22 @@ TensorVector scan(std::string_view name, const TensorFunction& step, const Tenso
     TensorVector results = own(std::move(carried));
     for (const TensorVector& items : ys) results.push_back(stack(items));
     return results;
-  }
+  };
+  if (!Recorder::current()) return as_written();
   FlowArguments arguments;
   arguments.operands = init;
   append(arguments.operands, xs);
   append(arguments.operands, others);
   arguments.given = arguments.operands.size();
   size_t first = init.size(), last = first + xs.size();
-  Recorded body = record(arguments, str(name, ": ", f), step, 0, [&](size_t i) {
-    return i < first ? Part::State : i < last ? Part::Item : Part::Whole;
+  Recorded body;
+  bool is = recorded(name, [&] {
+    body = record(arguments, str(name, ": ", f), step, 0, [&](size_t i) {
+      return i < first ? Part::State : i < last ? Part::Item : Part::Whole;
+    });
+    check_states(name, f, init, body.results);
   });
-  check_states(name, f, init, body.results);
+  if (!is) return as_written();
   if (body.results.empty()) return {};
   return func::call({std::string(name), build_scan, {reverse}, {std::move(body.body)}, first, last}, arguments);
 }
@@ -242,18 +269,22 @@ TensorVector while_loop(const TensorFunction& cond_fn, const TensorFunction& bod
     check_states("while_loop", "body_fn", before, after);
   };
   Recorder* recorder = Recorder::current();
+  bool are = true;
   if (recorder && !carried.empty() && !carry_gradients(carried)) {
     FlowArguments arguments;
     arguments.operands = carried;
     arguments.given = carried.size();
     auto state = [](size_t) { return Part::StateWithoutGradient; };
-    Recorded condition = record(arguments, "while_loop: cond_fn", cond_fn, 0, state);
-    Recorded body = record(arguments, "while_loop: body_fn", body_fn, 0, state);
-    const Tensor& goes_on = condition.results.at(0);
-    BRASA_CHECK(goes_on.numel() == 1, "while_loop: the result of cond_fn is ", goes_on,
-                ", expected a tensor of one element");
-    check_body(carried, body.results);
-    if (!carry_gradients(arguments.operands))
+    Recorded condition, body;
+    are = recorded("while_loop", [&] {
+      condition = record(arguments, "while_loop: cond_fn", cond_fn, 0, state);
+      body = record(arguments, "while_loop: body_fn", body_fn, 0, state);
+      const Tensor& goes_on = condition.results.at(0);
+      BRASA_CHECK(goes_on.numel() == 1, "while_loop: the result of cond_fn is ", goes_on,
+                  ", expected a tensor of one element");
+      check_body(carried, body.results);
+    });
+    if (are && !carry_gradients(arguments.operands))
       return func::call({"while_loop",
                          build_while,
                          {static_cast<int64_t>(carried.size())},
@@ -263,7 +294,7 @@ TensorVector while_loop(const TensorFunction& cond_fn, const TensorFunction& bod
                         arguments);
   }
   // How many steps there are to go back is known only when they have been made.
-  if (recorder) recorder->materialise("while_loop with gradients");
+  if (recorder && are) recorder->materialise("while_loop with gradients");
   TensorVector now = carried;
   while (truth_of("while_loop: the result of cond_fn", cond_fn(now).at(0))) {
     TensorVector next = body_fn(now);

@@ -74,6 +74,8 @@ class Recorder {
   /// Ends the segment: runs what was recorded, so that every recorded tensor that is still referenced has memory.
   /// `reason` names the operator or call that needs a value.
   virtual void materialise(const char* reason) = 0;
+  /// Whether `materialise` can do that anywhere.
+  virtual bool may_end() const { return false; }
 
   /// An integer that calls take: what it is in this recording, and by its name (see KnownSizes) what it is in others.
   struct Integer {

@@ -148,7 +148,8 @@ TEST(Cond, GivesLists) {
 
 TEST(Cond, Errors) {
   auto error = [](std::function<Tensor(Tensor)> yes, std::function<Tensor(Tensor)> no) {
-    return error_of([&] { compile([&](Tensor x) { return cond(x.sum() > 0, yes, no, x); })(values({3})); });
+    auto f = [&](Tensor x) { return cond(x.sum() > 0, yes, no, x); };
+    return error_of([&] { compile(f, {.fullgraph = true})(values({3})); });
   };
   auto same = [](Tensor x) { return x; };
   Tensor outside = zeros({3});
@@ -167,6 +168,69 @@ TEST(Cond, Errors) {
   has(error(same, [](Tensor x) { return dropout(x, 0.5, true); }), "draws random numbers");
   has(error_of([] { cond(ones({2}), [] { return ones({}); }, [] { return ones({}); }); }),
       "cond: the predicate is float32[2], expected a tensor of one element");
+}
+
+// A function that can't be recorded runs as it is written.
+TEST(ControlFlow, FunctionsThatAreNotRecorded) {
+  Tensor outside = zeros({4});
+  auto wrong = [](Tensor x) {
+    if (x.numel() > 0) throw std::runtime_error("wrong");
+    return x;
+  };
+  auto prefix = [](Tensor x, Tensor n) { return x.narrow(0, 0, n.item<int64_t>()).sum(); };
+  auto whole = [](Tensor x, Tensor) { return x.sum(); };
+  std::vector<std::function<Tensor(const Tensors&)>> bodies = {
+      [&](const Tensors& in) { return cond(in[0].sum() > 0, prefix, whole, in[0] * 2, in[1]) + 1; },
+      [&](const Tensors& in) { return cond(in[0].sum() > 0, whole, prefix, in[0], in[1]) * in[0]; },
+      [&](const Tensors& in) {
+        Tensor y = cond(
+            in[0].sum() > 0, [&](Tensor x) { return outside.add_(x.detach()) + x; },
+            [&](Tensor x) { return x * outside; }, in[0]);
+        return y * 2;
+      },
+      // Of different sizes, and what is not reached fails.
+      [&](const Tensors& in) {
+        return cond(in[0].numel() > 0 ? in[0].sum() > -100 : in[0], [](Tensor x) { return x.sin(); }, wrong, in[0]);
+      },
+      [&](const Tensors& in) {
+        return cond(in[0].sum() > 0, [](Tensor x) { return x.sum(); }, [](Tensor x) { return x * 3; }, in[0]);
+      },
+      [&](const Tensors& in) {
+        auto [h, ys] = scan(
+            [](Tensor h, Tensor x) {
+              h = h + x * (x.item<float>() > 0 ? 2 : 3);
+              return std::pair(h, h * 2);
+            },
+            zeros({}), in[0]);
+        return h + ys.sum();
+      },
+      [&](const Tensors& in) {
+        return map([](Tensor x, Tensor y) { return x.item<float>() > 0 ? x * y : x - y; }, in[0], in[1]);
+      },
+      [&](const Tensors& in) {
+        NoGradGuard guard;
+        return while_loop([](Tensor x) { return x.sum() < 20; },
+                          [](Tensor x) { return x.abs() + (x.item<float>() > 1 ? 1 : 2); }, in[0].sum());
+      }};
+  for (size_t i = 0; i < bodies.size(); ++i) {
+    auto compiled = compile(bodies[i]);
+    for (int call = 0; call < 5; ++call) {
+      Tensor x = values({4}) + (call % 2 ? 0.7 : -0.7), n = tensor(int64_t{call % 4 + 1});
+      Tensor a = x.clone().requires_grad_(), b = x.clone().requires_grad_();
+      Tensor before = outside.clone();
+      auto run = [&](auto& f, const Tensor& t) {
+        Tensor y = f(Tensors{t, n});
+        if (y.requires_grad()) y.sum().backward();
+        return y;
+      };
+      Tensor want = run(bodies[i], a), left = outside.clone();
+      outside.copy_(before);
+      expect_close(run(compiled, b), want);
+      expect_close(outside, left);
+      if (want.requires_grad()) expect_close(b.grad(), a.grad());
+    }
+    EXPECT_NE(compiled.explain().str().find("can't be recorded"), std::string::npos) << i << compiled.explain().str();
+  }
 }
 
 // A branch may change what it has made itself, in place and through views.
