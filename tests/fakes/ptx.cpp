@@ -104,12 +104,32 @@ template <class F>
 void of_float(Machine& m, const Instruction& i, uint32_t lanes, F f) {
   each(lanes, [&](int l) { m.set(i.operands[0], l, static_cast<float>(f(m.f(i.operands[1], l)))); });
 }
-template <class F>
+template <class T, class F>
 void compare(Machine& m, const Instruction& i, uint32_t lanes, F f) {
   each(lanes, [&](int l) {
     bool others = i.operands.size() < 4 || m.get(i.operands[3], l);
-    m.set(i.operands[0], l, uint64_t{f(u(m.get(i.operands[1], l)), u(m.get(i.operands[2], l))) && others});
+    auto a = static_cast<T>(m.get(i.operands[1], l)), b = static_cast<T>(m.get(i.operands[2], l));
+    m.set(i.operands[0], l, uint64_t{f(a, b) && others});
   });
+}
+template <class T, class F>
+void compare(Machine& m, const Instruction& i, uint32_t lanes) {
+  compare<T>(m, i, lanes, F());
+}
+// Shifts by more than all bits give zero.
+template <class T>
+void shift_right(Machine& m, const Instruction& i, uint32_t lanes) {
+  constexpr uint64_t kBits = 8 * sizeof(T);
+  binary(m, i, lanes, [](uint64_t a, uint64_t b) { return u(b) < kBits ? uint64_t{static_cast<T>(a)} >> u(b) : 0; });
+}
+template <class T>
+void shift_left(Machine& m, const Instruction& i, uint32_t lanes) {
+  constexpr uint64_t kBits = 8 * sizeof(T);
+  binary(m, i, lanes, [](uint64_t a, uint64_t b) { return uint64_t{u(b) < kBits ? static_cast<T>(a << u(b)) : T{0}}; });
+}
+template <class T, template <class> class F>
+void bitwise(Machine& m, const Instruction& i, uint32_t lanes) {
+  binary(m, i, lanes, [](uint64_t a, uint64_t b) { return uint64_t{static_cast<T>(F<uint64_t>()(a, b))}; });
 }
 template <class T>
 uint64_t rounded(float low, float high) {
@@ -263,6 +283,29 @@ void load_shared(Machine& m, const Instruction& i, uint32_t lanes) {
   });
 }
 template <class T>
+void load_one_shared(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) {
+    T v = 0;
+    std::memcpy(&v, m.shared_at(m.get(i.operands[1], l), sizeof v), sizeof v);
+    m.set(i.operands[0], l, uint64_t{v});
+  });
+}
+void store_one_shared(Machine& m, const Instruction& i, uint32_t lanes) {
+  each(lanes, [&](int l) {
+    uint64_t v = m.get(i.operands[1], l);
+    std::memcpy(m.shared_at(m.get(i.operands[0], l), sizeof v), &v, sizeof v);
+  });
+}
+// What was there before.
+uint32_t add_shared(Machine& m, const std::vector<Operand>& operands, int lane) {
+  uint32_t before = 0;
+  std::byte* at = m.shared_at(m.get(operands[0], lane), sizeof before);
+  std::memcpy(&before, at, sizeof before);
+  uint32_t after = before + u(m.get(operands[1], lane));
+  std::memcpy(at, &after, sizeof after);
+  return before;
+}
+template <class T>
 void load(Machine& m, const Instruction& i, uint32_t lanes) {
   each(lanes, [&](int l) { m.set(i.operands[0], l, uint64_t{*reinterpret_cast<const T*>(m.get(i.operands[1], l))}); });
 }
@@ -324,6 +367,7 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"ld.param.u64", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return v; }); }},
       {"ld.global.f32", load<uint32_t>},
       {"ld.global.b16", load<uint16_t>},
+      {"ld.global.u16", load<uint16_t>},
       {"ld.global.b32", load<uint32_t>},
       {"ld.global.b64", load<uint64_t>},
       {"ld.global.u8", load<uint8_t>},
@@ -335,13 +379,28 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"st.global.v2.f32", store_parts<2>},
       {"st.global.v4.b32", store_parts<4>},
       {"st.global.b16", store<uint16_t>},
-      {"ld.shared.f32",
+      {"st.global.u8", store<uint8_t>},
+      {"st.global.u16", store<uint16_t>},
+      {"st.global.b64", store<uint64_t>},
+      {"ld.shared.f32", load_one_shared<uint32_t>},
+      {"ld.shared.b32", load_one_shared<uint32_t>},
+      {"ld.shared.b64", load_one_shared<uint64_t>},
+      {"st.shared.b64", store_one_shared},
+      {"red.shared.add.u32", [](M m, I i, L lanes) { each(lanes, [&](int l) { add_shared(m, i.operands, l); }); }},
+      {"atom.shared.add.u32",
        [](M m, I i, L lanes) {
          each(lanes, [&](int l) {
-           uint32_t word = 0;
-           std::memcpy(&word, m.shared_at(m.get(i.operands[1], l), sizeof word), sizeof word);
-           m.set(i.operands[0], l, uint64_t{word});
+           m.set(i.operands[0], l, uint64_t{add_shared(m, {i.operands.begin() + 1, i.operands.end()}, l)});
          });
+       }},
+      {"match.any.sync.b32",
+       [](M m, I i, L lanes) {
+         whole_warp(i, lanes);
+         uint64_t alike[kLanes] = {};
+         for (int l = 0; l < kLanes; ++l)
+           for (int k = 0; k < kLanes; ++k)
+             alike[l] |= uint64_t{u(m.get(i.operands[1], l)) == u(m.get(i.operands[1], k))} << k;
+         for (int l = 0; l < kLanes; ++l) m.set(i.operands[0], l, alike[l]);
        }},
       {"ld.shared.v2.f32", load_shared<2>},
       {"ld.shared.v2.b32", load_shared<2>},
@@ -373,6 +432,15 @@ const std::map<std::string, Does, std::less<>>& instructions() {
          auto from = (*m.registers)[i.operands[1].reg];
          for (int l = 0; l < kLanes; ++l) m.set(i.operands[0], l, from[l ^ static_cast<int>(i.operands[2].value)]);
        }},
+      {"shfl.sync.up.b32",
+       [](M m, I i, L lanes) {
+         whole_warp(i, lanes);
+         auto from = (*m.registers)[i.operands[1].reg];
+         for (int l = 0; l < kLanes; ++l) {
+           int other = l - static_cast<int>(i.operands[2].value);
+           m.set(i.operands[0], l, from[other < 0 ? l : other]);
+         }
+       }},
       {"shfl.sync.idx.b32",
        [](M m, I i, L lanes) {
          whole_warp(i, lanes);
@@ -400,7 +468,9 @@ const std::map<std::string, Does, std::less<>>& instructions() {
        [](M m, I i, L lanes) {
          each(lanes, [&](int l) {
            auto& r = *m.registers;
-           m.set(i.operands[0], l, u(r[i.operands[1].list[0]][l]) | r[i.operands[1].list[1]][l] << 32);
+           const Operand& from = i.operands[1];
+           bool two = from.kind == Operand::List;
+           m.set(i.operands[0], l, two ? u(r[from.list[0]][l]) | r[from.list[1]][l] << 32 : m.get(from, l));
          });
        }},
       {"not.pred", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{!v}; }); }},
@@ -417,10 +487,21 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"mul.lo.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a * b)}; }); }},
       {"div.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a) / u(b)}; }); }},
       {"rem.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a) % u(b)}; }); }},
-      {"and.b32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a & b)}; }); }},
-      {"xor.b32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a ^ b)}; }); }},
-      {"shr.u32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a) >> b}; }); }},
-      {"shl.b32", [](M m, I i, L l) { binary(m, i, l, [](uint64_t a, uint64_t b) { return uint64_t{u(a << b)}; }); }},
+      {"and.b32", bitwise<uint32_t, std::bit_and>},
+      {"or.b32", bitwise<uint32_t, std::bit_or>},
+      {"xor.b32", bitwise<uint32_t, std::bit_xor>},
+      {"and.b64", bitwise<uint64_t, std::bit_and>},
+      {"or.b64", bitwise<uint64_t, std::bit_or>},
+      {"xor.b64", bitwise<uint64_t, std::bit_xor>},
+      {"and.pred", bitwise<bool, std::bit_and>},
+      {"or.pred", bitwise<bool, std::bit_or>},
+      {"xor.pred", bitwise<bool, std::bit_xor>},
+      {"shr.u32", shift_right<uint32_t>},
+      {"shr.u64", shift_right<uint64_t>},
+      {"shl.b32", shift_left<uint32_t>},
+      {"shl.b64", shift_left<uint64_t>},
+      {"popc.b32",
+       [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t(std::popcount(u(v))); }); }},
       {"min.u32",
        [](M m, I i, L l) { binary(m, i, l, [](auto a, auto b) { return uint64_t{std::min(u(a), u(b))}; }); }},
       {"max.u32",
@@ -454,13 +535,17 @@ const std::map<std::string, Does, std::less<>>& instructions() {
        [](M m, I i, L lanes) {
          each(lanes, [&](int l) { m.set(i.operands[0], l, m.get(i.operands[m.get(i.operands[3], l) ? 1 : 2], l)); });
        }},
-      {"setp.lt.u32", [](M m, I i, L l) { compare(m, i, l, std::less<uint32_t>()); }},
-      {"setp.le.u32", [](M m, I i, L l) { compare(m, i, l, std::less_equal<uint32_t>()); }},
-      {"setp.ge.u32", [](M m, I i, L l) { compare(m, i, l, std::greater_equal<uint32_t>()); }},
-      {"setp.lt.and.u32", [](M m, I i, L l) { compare(m, i, l, std::less<uint32_t>()); }},
-      {"setp.le.and.u32", [](M m, I i, L l) { compare(m, i, l, std::less_equal<uint32_t>()); }},
-      {"setp.eq.u32", [](M m, I i, L l) { compare(m, i, l, std::equal_to<uint32_t>()); }},
-      {"setp.eq.and.u32", [](M m, I i, L l) { compare(m, i, l, std::equal_to<uint32_t>()); }},
+      {"setp.lt.u32", compare<uint32_t, std::less<>>},
+      {"setp.le.u32", compare<uint32_t, std::less_equal<>>},
+      {"setp.gt.u32", compare<uint32_t, std::greater<>>},
+      {"setp.ge.u32", compare<uint32_t, std::greater_equal<>>},
+      {"setp.eq.u32", compare<uint32_t, std::equal_to<>>},
+      {"setp.lt.and.u32", compare<uint32_t, std::less<>>},
+      {"setp.le.and.u32", compare<uint32_t, std::less_equal<>>},
+      {"setp.eq.and.u32", compare<uint32_t, std::equal_to<>>},
+      {"setp.lt.u64", compare<uint64_t, std::less<>>},
+      {"setp.gt.u64", compare<uint64_t, std::greater<>>},
+      {"setp.eq.u64", compare<uint64_t, std::equal_to<>>},
       {"add.f32", [](M m, I i, L l) { of_floats(m, i, l, std::plus<float>()); }},
       {"sub.f32", [](M m, I i, L l) { of_floats(m, i, l, std::minus<float>()); }},
       {"mul.f32", [](M m, I i, L l) { of_floats(m, i, l, std::multiplies<float>()); }},

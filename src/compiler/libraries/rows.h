@@ -18,6 +18,8 @@ extern const Implementation kAttention, kAttentionBackward, kAttentionInTf32, kA
     kMaskedAttention, kPackedGradients;
 // cuda/convolution.cpp
 extern const Implementation kConvolution, kConvolutionByInput, kConvolutionByWeight;
+// cuda/sort.cpp
+extern const Implementation kSortOnDevice;
 // cuda/product.cpp
 extern const Implementation kBiasedProduct, kProduct;
 // parts.cpp

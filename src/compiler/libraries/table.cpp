@@ -23,6 +23,7 @@ constexpr const Implementation* kTable[] = {
     &kWhile,
     &kBiasedProduct,
     &kProduct,
+    &kSortOnDevice,
     &kSort,
     &kRowGroups,
     &kAloneSort,
