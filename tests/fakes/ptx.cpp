@@ -51,11 +51,38 @@ class Program {
 
 namespace {
 
+// How threads of a block use a word of shared memory between two barriers.
+class Uses {
+ public:
+  enum How : uint8_t { Read, Write, Add };
+  struct Use {
+    unsigned thread, barriers, of_warp;  // barriers of the block and of its warp that the thread has passed
+    How how;
+  };
+  // A race: two threads, one of which writes, with no barrier between them.
+  void add(const Use& u) {
+    if (!since_.empty() && since_.back().barriers != u.barriers) since_.clear();
+    for (const Use& other : since_) {
+      bool changes = u.how != other.how || u.how == Write;
+      bool apart = u.thread / kLanes != other.thread / kLanes || u.of_warp == other.of_warp;
+      if (changes && apart && u.thread != other.thread)
+        fail("threads " + std::to_string(other.thread) + " and " + std::to_string(u.thread) +
+             " use a word of shared memory with no barrier between them");
+    }
+    since_.push_back(u);
+  }
+
+ private:
+  std::vector<Use> since_;
+};
+
 struct Machine {
   std::vector<std::array<uint64_t, kLanes>>* registers = nullptr;
   std::vector<std::byte>* shared = nullptr;
+  std::vector<Uses>* uses = nullptr;
   unsigned block = 0, first_thread = 0;
   void* const* parameters = nullptr;
+  unsigned barriers = 0, of_warp = 0;
 
   uint64_t get(const Operand& o, int lane) const {
     switch (o.kind) {
@@ -76,6 +103,13 @@ struct Machine {
     if (at + bytes > shared->size()) fail("shared memory at " + std::to_string(at));
     if (at % bytes) fail("shared memory at " + std::to_string(at) + " is not aligned");
     return shared->data() + at;
+  }
+  // By one lane, which is looked at for races.
+  std::byte* shared_at(uint64_t at, size_t bytes, int lane, Uses::How how) {
+    std::byte* out = shared_at(at, bytes);
+    for (uint64_t word = at / 4; word < (at + bytes + 3) / 4; ++word)
+      (*uses)[word].add({first_thread + static_cast<unsigned>(lane), barriers, of_warp, how});
+    return out;
   }
 };
 
@@ -278,7 +312,7 @@ template <int count>
 void load_shared(Machine& m, const Instruction& i, uint32_t lanes) {
   each(lanes, [&](int l) {
     uint32_t parts[count];
-    std::memcpy(parts, m.shared_at(m.get(i.operands[1], l), sizeof parts), sizeof parts);
+    std::memcpy(parts, m.shared_at(m.get(i.operands[1], l), sizeof parts, l, Uses::Read), sizeof parts);
     for (int k = 0; k < count; ++k) (*m.registers)[i.operands[0].list[k]][l] = parts[k];
   });
 }
@@ -286,20 +320,20 @@ template <class T>
 void load_one_shared(Machine& m, const Instruction& i, uint32_t lanes) {
   each(lanes, [&](int l) {
     T v = 0;
-    std::memcpy(&v, m.shared_at(m.get(i.operands[1], l), sizeof v), sizeof v);
+    std::memcpy(&v, m.shared_at(m.get(i.operands[1], l), sizeof v, l, Uses::Read), sizeof v);
     m.set(i.operands[0], l, uint64_t{v});
   });
 }
 void store_one_shared(Machine& m, const Instruction& i, uint32_t lanes) {
   each(lanes, [&](int l) {
     uint64_t v = m.get(i.operands[1], l);
-    std::memcpy(m.shared_at(m.get(i.operands[0], l), sizeof v), &v, sizeof v);
+    std::memcpy(m.shared_at(m.get(i.operands[0], l), sizeof v, l, Uses::Write), &v, sizeof v);
   });
 }
 // What was there before.
 uint32_t add_shared(Machine& m, const std::vector<Operand>& operands, int lane) {
   uint32_t before = 0;
-  std::byte* at = m.shared_at(m.get(operands[0], lane), sizeof before);
+  std::byte* at = m.shared_at(m.get(operands[0], lane), sizeof before, lane, Uses::Add);
   std::memcpy(&before, at, sizeof before);
   uint32_t after = before + u(m.get(operands[1], lane));
   std::memcpy(at, &after, sizeof after);
@@ -338,7 +372,7 @@ void store_parts(Machine& m, const Instruction& i, uint32_t lanes) {
 template <int count>
 void store_shared(Machine& m, const Instruction& i, uint32_t lanes) {
   each(lanes, [&](int l) {
-    std::byte* to = m.shared_at(m.get(i.operands[0], l), 4 * count);
+    std::byte* to = m.shared_at(m.get(i.operands[0], l), 4 * count, l, Uses::Write);
     for (int k = 0; k < count; ++k) {
       uint32_t v = u(count == 1 ? m.get(i.operands[1], l) : (*m.registers)[i.operands[1].list[k]][l]);
       std::memcpy(to + 4 * k, &v, 4);
@@ -359,7 +393,11 @@ const std::map<std::string, Does, std::less<>>& instructions() {
       {"bar.sync", [](M, I, L) {}},
       {"griddepcontrol.launch_dependents", [](M, I, L) {}},
       {"griddepcontrol.wait", [](M, I, L) {}},
-      {"bar.warp.sync", [](M, I i, L lanes) { whole_warp(i, lanes); }},
+      {"bar.warp.sync",
+       [](M m, I i, L lanes) {
+         whole_warp(i, lanes);
+         ++m.of_warp;
+       }},
       {"cp.async.commit_group", [](M, I, L) {}},
       {"cp.async.wait_group", [](M, I, L) {}},
       {"cp.async.cg.shared.global", copy_to_shared<16>},
@@ -692,6 +730,7 @@ class Warp {
       each(lanes, [&](int l) { at_[l] = i.branch && (active >> l & 1) ? i.target : pc + 1; });
       if (!i.barrier) continue;
       if (lanes != kAll) fail("a barrier for a part of a warp");
+      ++machine_.barriers;
       return;
     }
   }
@@ -715,9 +754,10 @@ std::shared_ptr<const Program> parse_ptx(const std::string& text) { return Parse
 void run(const Program& program, unsigned blocks, unsigned threads, size_t given, void* const* parameters) {
   for (unsigned b = 0; b < blocks; ++b) {
     std::vector<std::byte> shared(program.shared + given, std::byte{0xff});  // NaN, until something is there
+    std::vector<Uses> uses((shared.size() + 3) / 4);
     std::vector<Warp> warps;
     for (unsigned t = 0; t < threads; t += kLanes)
-      warps.emplace_back(program, Machine{nullptr, &shared, b, t, parameters});
+      warps.emplace_back(program, Machine{nullptr, &shared, &uses, b, t, parameters});
     for (bool more = true; more;) {
       more = false;
       for (Warp& w : warps) {

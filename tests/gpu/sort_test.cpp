@@ -176,6 +176,32 @@ TEST_P(Sorts, Gradients) {
   EXPECT_TRUE(gradient(x.to(device_), ct.to(device_)).cpu().equal(gradient(x, ct)));
 }
 
+// Of more tensors than a generated kernel takes, from anywhere in memory.
+TEST_P(Sorts, ConcatenationsOfManyTensors) {
+  for (DType dtype : {kBool, kInt16, kFloat32, kInt64, DType::Complex64, DType::Complex128})
+    for (int64_t dim : {0, 1, 2})
+      for (int count : {9, 40, 150}) {
+        std::vector<Tensor> here, there;
+        for (int i = 0; i < count; ++i) {
+          std::vector<int64_t> sizes = {7, 33, 12};
+          sizes[dim] = i % 5 * (count == 40 ? 8 : 3);
+          here.push_back(randint(0, 100, sizes).to(dtype));
+          there.push_back(here.back().to(device_));
+        }
+        auto joined = [=](const std::vector<Tensor>& x) { return cat(x, dim); };
+        std::string what = str(name(dtype), " along ", dim, " ", count);
+        EXPECT_TRUE(joined(there).cpu().equal(joined(here))) << what;
+        EXPECT_TRUE(compile(joined)(there).cpu().equal(joined(here))) << what;
+        if (is_complex(dtype) || dtype == kBool) continue;
+        auto seen = [=](const std::vector<Tensor>& x) {
+          std::vector<Tensor> views;
+          for (const Tensor& t : x) views.push_back((t * 2).transpose(0, dim));
+          return cat(views, 0);
+        };
+        EXPECT_TRUE(compile(seen)(there).cpu().equal(seen(here))) << what << " views";
+      }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Sorts, testing::Values("emu", "cuda"));
 
 }  // namespace

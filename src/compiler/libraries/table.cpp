@@ -54,6 +54,7 @@ constexpr const Implementation* kTable[] = {
     &kFftJoined,
     &kSparseMm,
     &kSplitParts,
+    &kConcatOnDevice,
     &kConcat,
 };
 
