@@ -41,6 +41,18 @@ TEST(Concat, ManyTensors) {
   check(kBFloat16, {1, 3000}, 0, 9, 1);
 }
 
+// Parts that lie in a tensor without gaps are read there: nothing else is launched.
+TEST(Concat, PartsOfATensor) {
+  Tensor x = randn({40, 6, 5});
+  auto joined = [](const Tensor& t) { return cat(t.unbind(0), 1); };
+  auto sorted = [](const Tensor& t) { return std::get<0>(t.select(0, 3).sort(0)); };
+  int before = test::fake_driver().calls("cuLaunchKernel");
+  EXPECT_TRUE(compile(joined)(x.to(kCUDA)).cpu().equal(joined(x)));
+  EXPECT_EQ(test::fake_driver().calls("cuLaunchKernel") - before, 2);
+  EXPECT_TRUE(compile(sorted)(x.to(kCUDA)).cpu().equal(sorted(x)));
+  EXPECT_EQ(test::fake_driver().calls("cuLaunchKernel") - before, 3);
+}
+
 TEST(Concat, Assembles) {
   if (!test::have_ptxas()) GTEST_SKIP() << "there is no ptxas";
   for (int unit : {1, 2, 4, 8, 16})

@@ -1,6 +1,8 @@
 #include "runtime/cuda/concat.h"
 
-#include "compiler/fusion/fuse.h"
+#include <algorithm>
+
+#include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/run/size_program.h"
 #include "support/error.h"
@@ -11,6 +13,20 @@ namespace {
 
 using ir::Expr;
 using ir::Value;
+
+void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in_memory) {
+  std::vector<Value> parts = args[0].get<std::vector<Value>>();
+  for (Value& v : parts) v = placed(v, false, is_contiguous, graph, in_memory);
+  args[0] = parts;
+}
+
+bool reads(const ir::Node& n, const Stored& stored) {
+  const auto& parts = n.arg<std::vector<Value>>(0);
+  return std::all_of(parts.begin(), parts.end(), [&](Value v) {
+    Value from = source_in(stored, v, is_contiguous);
+    return from && type_of(from).dtype == type_of(v).dtype;
+  });
+}
 
 // prim::concat(xs, dim)
 class ConcatCall final : public DeviceCall {
@@ -23,16 +39,17 @@ class ConcatCall final : public DeviceCall {
     };
     rows_ = SizeProgram(ir::product(std::span(n.types[0].shape).first(dim)));
     for (Value v : n.arg<std::vector<Value>>(0)) {
-      int input = g.graph->input_index(v);
-      BRASA_ASSERT(input >= 0, "a part of a concatenation is not in memory");
-      parts_.push_back({static_cast<size_t>(input), bytes(type_of(v))});
+      Source source = source_of(g, v, is_contiguous);
+      parts_.push_back(
+          {source.input, SizeProgram(source.steps.offset * Expr(size_of(source.dtype))), bytes(type_of(v))});
     }
   }
 
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
     std::vector<runtime::cuda::Rows> parts;
-    for (const Part& p : parts_) parts.push_back({tensors[p.input], p.bytes(symbols)});
+    for (const Part& p : parts_)
+      parts.push_back({static_cast<const std::byte*>(tensors[p.input]) + p.offset(symbols), p.bytes(symbols)});
     runtime::cuda::run_concat(parts, rows_(symbols), tensors[result_], device, stream);
   }
 
@@ -42,7 +59,7 @@ class ConcatCall final : public DeviceCall {
  private:
   struct Part {
     size_t input;
-    SizeProgram bytes;  // of a row
+    SizeProgram offset, bytes;  // to the first, and of a row
   };
   size_t result_;
   std::vector<Part> parts_;
@@ -58,6 +75,8 @@ const Implementation kConcatOnDevice = {
     .supports = is_long_concat,
     .prepare = [](const Group& g, const CompilerOptions&, ir::Facts&) -> std::unique_ptr<DeviceCall> {
       return std::make_unique<ConcatCall>(g);
-    }};
+    },
+    .place = place,
+    .reads = reads};
 
 }  // namespace brasa::compiler
