@@ -91,8 +91,8 @@ TEST(Sort, LongLines) {
 
 // More lines than blocks: each has one block, which goes from tile to tile.
 TEST(Sort, ManyLongLines) {
-  check({{530, 4097, 1}, 2000, 2097}, kUInt8);
-  check({{23, 4100, 25}, 0, 4100, true}, kBool);
+  check({{529, 4097, 1}, 2000, 2097}, kUInt8);
+  check({{3, 8200, 1}, 0, 8200, true}, kBool);
 }
 
 TEST(Sort, PartOfALongLine) {
@@ -102,9 +102,18 @@ TEST(Sort, PartOfALongLine) {
       check({{1, 5000, 2}, 2500, 1, down, 9}, dtype);
     }
   for (DType dtype : {kFloat32, kInt64})
-    for (int different : {0, 1, 30})
-      for (auto [first, count] : {std::pair<int64_t, int64_t>{0, 1}, {0, 2048}, {4999, 1}, {2952, 2048}, {7, 100}})
+    for (int different : {0, 30})
+      for (auto [first, count] : {std::pair<int64_t, int64_t>{0, 2048}, {4999, 1}, {2952, 2048}})
         check({{1, 5000, 1}, first, count, different == 30, different}, dtype);
+}
+
+// The first ones of a line that several blocks have parts of, the last of which is shorter.
+TEST(Sort, FirstOnesOfAVeryLongLine) {
+  for (DType dtype : {kUInt8, kBFloat16, kFloat32, kInt64})
+    for (auto [count, different] : {std::pair<int64_t, int>{1, 0}, {100, 0}, {100, 1}, {600, 30}})
+      check({{1, 40000, 1}, 0, count, different == 1, different}, dtype);
+  check({{2, 33001, 2}, 0, 33, true}, kFloat32);
+  check({{1, 4 * 8192 + 5, 1}, 0, 1000}, kFloat32);
 }
 
 // What the compiler makes of the operators: no step on the host.
@@ -132,7 +141,9 @@ TEST(Sort, Assembles) {
   for (DType dtype : kSorted)
     for (bool many : {false, true}) {
       kinds.push_back({SortStep::Lines, dtype, many, many});
-      kinds.push_back({SortStep::Select, dtype, many, many});
+      kinds.push_back({SortStep::Select, dtype, many, many, true, true});
+      kinds.push_back({SortStep::Select, dtype, many, false, true, false});
+      kinds.push_back({SortStep::Select, dtype, false, false, false, true});
       kinds.push_back({SortStep::Count, dtype, many, false, true});
       kinds.push_back({SortStep::Move, dtype, many, false, true, many});
       kinds.push_back({SortStep::Move, dtype, false, false, false, true});

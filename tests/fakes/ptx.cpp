@@ -64,7 +64,9 @@ class Uses {
     if (!since_.empty() && since_.back().barriers != u.barriers) since_.clear();
     for (const Use& other : since_) {
       bool changes = u.how != other.how || u.how == Write;
-      bool apart = u.thread / kLanes != other.thread / kLanes || u.of_warp == other.of_warp;
+      bool same_warp = u.thread / kLanes == other.thread / kLanes, apart = !same_warp || u.of_warp == other.of_warp;
+      if (u.how == Add && other.how == Add && same_warp && u.of_warp == other.of_warp)
+        return;  // one of a warp stands for all
       if (changes && apart && u.thread != other.thread)
         fail("threads " + std::to_string(other.thread) + " and " + std::to_string(u.thread) +
              " use a word of shared memory with no barrier between them");

@@ -14,6 +14,7 @@ constexpr int64_t kMostLength = int64_t{1} << 31;  // numbers of 32 bits are pla
 // Of a launch, and of what it keeps in memory besides.
 constexpr int64_t kMostLines = int64_t{1} << 28, kMostElements = int64_t{1} << 27;
 constexpr int64_t kBlocksOfProcessor = 4;
+constexpr int64_t kCounter = 4;  // bytes of one, and of a place
 
 using Slots = std::array<Slot, kSortParameters>;
 
@@ -32,10 +33,12 @@ class Sorter {
 
   void run() const {
     if (s_.length <= kManyItems) return over_lines(kMostLines, [&](Lines l) { sort_lines(l); });
-    // A block reads a line more often than all of them do for its digits; it pays where there are blocks enough.
-    constexpr int64_t kFewOfABlock = int64_t{1} << 17;
+    // A block reads a line more often than all of them do for its digits, which pays where there are blocks enough. Of the first ones, parts of
+    // a line keep theirs, of which a block selects.
+    constexpr int64_t kFewOfABlock = int64_t{1} << 15;
     bool blocks = s_.length <= kFewOfABlock || s_.outer * s_.inner >= device_.properties().processors;
-    if (s_.count <= kMostSelected && blocks) return over_lines(kMostLines, [&](Lines l) { select(l); });
+    if (s_.count <= kMostSelected && (blocks || s_.first == 0))
+      return over_lines(kMostLines, [&](Lines l) { select(l); });
     over_lines(std::max<int64_t>(kMostElements / s_.length, 1), [&](Lines l) { sort_by_digits(l); });
   }
 
@@ -81,8 +84,29 @@ class Sorter {
 
   void select(Lines& l) const {
     l.slots[kPower] = power_of(s_.count);
-    launch({SortStep::Select, s_.dtype, s_.descending, s_.first > 0}, l.count(), l.slots);
+    bool many = s_.first > 0;
+    int64_t blocks = many ? 1 : parts_of(l);
+    if (blocks == 1) return launch({SortStep::Select, s_.dtype, s_.descending, many, true, true}, l.count(), l.slots);
+    int64_t kept = l.count() * blocks * s_.count;
+    Scratch keys(static_cast<size_t>(kept * key_bytes()), device_, stream_);
+    Scratch places(static_cast<size_t>(kept * kCounter), device_, stream_);
+    l.slots[kBlocks] = static_cast<Slot>(blocks);
+    l.slots[kPart] = static_cast<Slot>(ceil_div(s_.length, blocks));
+    l.slots[kKeysTo] = l.slots[kKeysFrom] = keys.address();
+    l.slots[kPlacesTo] = l.slots[kPlacesFrom] = places.address();
+    launch({SortStep::Select, s_.dtype, s_.descending, false, true, false}, l.count() * blocks, l.slots);
+    launch({SortStep::Select, s_.dtype, false, false, false, true}, l.count(), l.slots);
   }
+  // Those that keep few of what they have, as many as there are processors for; the last one has enough, too.
+  int64_t parts_of(const Lines& l) const {
+    constexpr int64_t kFewest = 4096, kShare = 8, kOfProcessor = 2;
+    int64_t most = std::min(kOfProcessor * device_.properties().processors / l.count(),
+                            s_.length / std::max(kFewest, kShare * s_.count));
+    if (most <= 1) return 1;
+    int64_t part = ceil_div(s_.length, most), blocks = ceil_div(s_.length, part);
+    return s_.length - (blocks - 1) * part < s_.count ? 1 : blocks;
+  }
+  int64_t key_bytes() const { return key_bits(s_.dtype) > 32 ? 8 : 4; }
 
   void sort_by_digits(Lines& l) const {
     int64_t tiles = ceil_div(s_.length, kSortTile);
@@ -91,14 +115,13 @@ class Sorter {
     l.slots[kBlocks] = static_cast<Slot>(blocks);
     l.slots[kPart] = static_cast<Slot>(part);
     auto bytes = [](int64_t n, int64_t each) { return static_cast<size_t>(n * each); };
-    constexpr int64_t kCounter = 4;
     Scratch table(bytes(l.count() * kDigits * blocks, kCounter), device_, stream_);
     Scratch totals(bytes(l.count() * kDigits, kCounter), device_, stream_);
     l.slots[kTable] = table.address();
     l.slots[kTotals] = totals.address();
 
     int digits = key_bits(s_.dtype) / 8;
-    int64_t elements = l.count() * s_.length, key = key_bits(s_.dtype) > 32 ? 8 : 4;
+    int64_t elements = l.count() * s_.length, key = key_bytes();
     Scratch keys(digits > 1 ? bytes(elements, 2 * key) : 0, device_, stream_);
     Scratch places(digits > 1 ? bytes(elements, 2 * kCounter) : 0, device_, stream_);
     for (int d = 0; d < digits; ++d) {

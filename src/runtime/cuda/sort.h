@@ -30,8 +30,8 @@ struct SortKind {
   DType dtype;
   bool descending = false;
   bool many = false;   // Lines: of more than kFewItems elements. Select: from a `first` other than 0 on
-  bool given = false;  // Count and Move: reads the tensor, not keys
-  bool last = false;   // Move: writes the result
+  bool given = false;  // Select, Count and Move: reads the tensor, not keys
+  bool last = false;   // Select and Move: writes the result
   auto operator<=>(const SortKind&) const = default;
 };
 WrittenKernel sort_kernel(const SortKind& kind);

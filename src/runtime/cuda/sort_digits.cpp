@@ -32,15 +32,10 @@ class Part : public SortItems {
     keys_to_ = p_.d("mad.lo.s64", before, key_bytes(), p_.parameter(kKeysTo));
     places_to_ = p_.d("mad.lo.s64", before, 4, p_.parameter(kPlacesTo));
   }
-  int key_bytes() const { return wide_ ? 8 : 4; }
   Reg loaded(const Reg& place) {
-    if (kind_.given) return loaded_element(element_at(start_, place));
-    return key_of_width("ld.global", in(p_.d("mad.wide.u32", place, key_bytes(), keys_from_)));
+    return kind_.given ? loaded_element(element_at(start_, place)) : loaded_key(keys_from_, place);
   }
   Reg key(const Reg& loaded) { return kind_.given ? key_of_element(loaded) : loaded; }
-  Reg key_of_width(std::string_view name, const std::string& from) {
-    return wide_ ? p_.d(str(name, ".b64"), from) : p_.r(str(name, ".b32"), from);
-  }
   // Its address in the table, for the thread's digit.
   Reg table_at() {
     Reg digits = p_.r("mad.lo.u32", line_, kDigits, thread_);

@@ -57,6 +57,12 @@ class SortItems {
     return p_.r("and.b32", wide_ ? p_.r("cvt.u32.u64", above) : above, kDigits - 1);
   }
 
+  // In memory.
+  int key_bytes() const { return wide_ ? 8 : 4; }
+  Reg loaded_key(const Reg& keys, const Reg& i) {
+    std::string at = in(p_.d("mad.wide.u32", i, key_bytes(), keys));
+    return wide_ ? p_.d("ld.global.b64", at) : p_.r("ld.global.b32", at);
+  }
   Reg loaded_element(const Reg& at) {
     constexpr const char* kLoads[] = {"ld.global.u8", "ld.global.u16", "ld.global.b32", "ld.global.b64"};
     const char* load = kLoads[std::bit_width(static_cast<unsigned>(bytes_)) - 1];

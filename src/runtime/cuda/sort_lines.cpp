@@ -51,23 +51,25 @@ class Select final : public SortItems {
   explicit Select(const SortKind& kind) : SortItems(kind) { items_ = kMostSelected; }
 
   WrittenKernel write() {
-    begin(4);
+    begin(5);
     find_tensor();
-    start_ = line_start(block_);
+    find_part();
     Reg first = p_.parameter32(kFirst), count = p_.parameter32(kCount);
     Reg last = p_.r("sub.u32", p_.r("add.u32", first, count), 1);
     Bound upper = bound(last, true), lower;
     if (kind_.many) lower = bound(first, false);
     collect(lower, upper);
+    if (!kind_.last)
+      return {"sort_select_part", p_.kernel("sort_select_part", kSortParameters, threads_, shared_bytes()), threads_};
     Reg line = p_.r("shl.b32", number(1), p_.parameter32(kPower));
     over_ranks(line, [&](const Reg& i) {
       p_.unless(p_.p("setp.lt.u32", i, count), [&] { put(item_address(i), no_item()); });
     });
     p_.op("bar.sync", 0);
     sort_items(line, line);
-    Reg result = result_start(block_);
-    over_ranks(count, [&](const Reg& i) { put_result(start_, result, i, place_of(get(item_address(i)))); });
-    const char* name = kind_.many ? "sort_select_from" : "sort_select";
+    Reg start = line_start(line_), result = result_start(line_);
+    over_ranks(count, [&](const Reg& i) { put_result(start, result, i, place_of(get(item_address(i)))); });
+    std::string name = str("sort_select", kind_.many ? "_from" : "", kind_.given ? "" : "_kept");
     return {name, p_.kernel(name, kSortParameters, threads_, shared_bytes()), threads_};
   }
 
@@ -83,21 +85,54 @@ class Select final : public SortItems {
     Reg key, place;
   };
 
-  // All elements of the line: `use` gets a key, its place, and whether they are there.
+  // A block has a whole line, or a part of it; or all that parts have kept of a line.
+  void find_part() {
+    line_ = block_;
+    first_ = number(0);
+    end_ = length_;
+    if (!kind_.last) {
+      Reg blocks = p_.parameter32(kBlocks), part = p_.parameter32(kPart);
+      line_ = p_.r("div.u32", block_, blocks);
+      first_ = p_.r("mul.lo.u32", p_.r("rem.u32", block_, blocks), part);
+      end_ = p_.r("min.u32", p_.r("add.u32", first_, part), length_);
+      Reg before = p_.d("mul.wide.u32", block_, p_.parameter32(kCount));
+      keys_to_ = p_.d("mad.lo.s64", before, key_bytes(), p_.parameter(kKeysTo));
+      places_to_ = p_.d("mad.lo.s64", before, 4, p_.parameter(kPlacesTo));
+    }
+    if (kind_.given) {
+      start_ = line_start(line_);
+    } else {
+      end_ = p_.r("mul.lo.u32", p_.parameter32(kBlocks), p_.parameter32(kCount));
+      Reg before = p_.d("mul.wide.u32", line_, end_);
+      keys_from_ = p_.d("mad.lo.s64", before, key_bytes(), p_.parameter(kKeysFrom));
+      places_from_ = p_.d("mad.lo.s64", before, 4, p_.parameter(kPlacesFrom));
+    }
+  }
+  void keep(const Reg& i, const Reg& key, const Reg& place) {
+    p_.op(wide_ ? "st.global.b64" : "st.global.b32", in(p_.d("mad.wide.u32", i, key_bytes(), keys_to_)), key);
+    p_.op("st.global.b32", in(p_.d("mad.wide.u32", i, 4, places_to_)), place);
+  }
+
+  // All of the block's elements: `use` gets a key, its place, and whether they are there.
   template <class F>
   void over_line(const F& use) {
-    Reg first = p_.r("mov.u32", thread_);
-    p_.loop([&] { return p_.p("setp.lt.u32", first, length_); },
+    Reg first = p_.r("add.u32", first_, thread_), last = p_.r("sub.u32", end_, 1);
+    p_.loop([&] { return p_.p("setp.lt.u32", first, end_); },
             [&] {
               Regs keys, places, there;
               for (int i = 0; i < kTogether; ++i) {
-                Reg place = p_.r("add.u32", first, i * threads_);
-                there.push_back(p_.p("setp.lt.u32", place, length_));
-                places.push_back(place);
-                Reg inside = p_.r("min.u32", place, p_.r("sub.u32", length_, 1));
-                keys.push_back(loaded_element(element_at(start_, inside)));
+                Reg at = p_.r("add.u32", first, i * threads_), inside = p_.r("min.u32", at, last);
+                there.push_back(p_.p("setp.lt.u32", at, end_));
+                if (kind_.given) {
+                  places.push_back(at);
+                  keys.push_back(loaded_element(element_at(start_, inside)));
+                } else {
+                  places.push_back(p_.r("ld.global.b32", in(p_.d("mad.wide.u32", inside, 4, places_from_))));
+                  keys.push_back(loaded_key(keys_from_, inside));
+                }
               }
-              for (int i = 0; i < kTogether; ++i) use(key_of_element(keys[i]), places[i], there[i]);
+              for (int i = 0; i < kTogether; ++i)
+                use(kind_.given ? key_of_element(keys[i]) : keys[i], places[i], there[i]);
               p_.op("add.u32", first, first, kTogether * threads_);
             });
   }
@@ -187,7 +222,10 @@ class Select final : public SortItems {
       p_.when(taken, [&] {
         Reg at = p_.fresh('r');
         p_.op("atom.shared.add.u32", at, in(shared_, taken_at()), 1);
-        put(item_address(at), item(key, place));
+        if (kind_.last)
+          put(item_address(at), item(key, place));
+        else
+          keep(at, key, place);
       });
     });
     p_.op("bar.sync", 0);
@@ -197,7 +235,7 @@ class Select final : public SortItems {
     return p_.p("or.pred", keys_compare("lt", key, last_key), p_.p("and.pred", same, before));
   }
 
-  Reg start_;
+  Reg line_, first_, end_, start_, keys_from_, places_from_, keys_to_, places_to_;
 };
 
 }  // namespace
