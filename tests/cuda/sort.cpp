@@ -135,6 +135,22 @@ TEST(Sort, OperatorsStayOnTheDevice) {
   EXPECT_EQ(runtime::host_steps(), before);
 }
 
+// Launches that are kept, of tensors that lie elsewhere in each call, and in every way to sort.
+TEST(Sort, KeptLaunches) {
+  CompileOptions options;
+  options.mode = "reduce-overhead";
+  auto sorted = compile([](const Tensor& t) { return t.sort(0); }, options);
+  auto best = compile([](const Tensor& t) { return t.topk(9, 0); }, options);
+  for (int64_t n : {100, 5000, 40000})
+    for (int i = 0; i < 4; ++i) {
+      Tensor x = randn({n}), there = x.to(kCUDA);
+      auto a = sorted(there), b = best(there);
+      EXPECT_TRUE(std::get<1>(a).cpu().equal(std::get<1>(x.sort(0)))) << n << " " << i;
+      EXPECT_TRUE(std::get<1>(b).cpu().equal(std::get<1>(x.topk(9, 0)))) << n << " " << i;
+    }
+  EXPECT_GT(test::fake_driver().calls("cuGraphLaunch"), 0);
+}
+
 TEST(Sort, Assembles) {
   if (!test::have_ptxas()) GTEST_SKIP() << "there is no ptxas";
   std::vector<runtime::cuda::SortKind> kinds = {{SortStep::Begin, kInt32}};
