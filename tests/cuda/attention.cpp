@@ -20,7 +20,7 @@ namespace {
 
 const bool kFakes = (test::use_fakes(), true);
 
-int launches() { return test::fake_driver().calls("tensor cores"); }
+int launches() { return test::fake_driver().calls("written kernel"); }
 
 // Operands have 8 bits in bfloat16 and 11 in float16, to which results are rounded, too, and in TF32. Where a gradient is zero, differences of
 // float32 are left.

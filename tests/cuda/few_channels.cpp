@@ -111,9 +111,9 @@ TEST(FewChannels, TheFirstOfANetwork) {
     Tensor y = compile(f)(image, weight);
     y.backward(ones_like(y));
   };
-  int before = test::fake_driver().calls("tensor cores");
+  int before = test::fake_driver().calls("written kernel");
   of(x.to(kCUDA), w.to(kCUDA));
-  EXPECT_GE(test::fake_driver().calls("tensor cores") - before, 3);
+  EXPECT_GE(test::fake_driver().calls("written kernel") - before, 3);
 }
 
 TEST(FewChannels, Assemble) {
@@ -121,7 +121,7 @@ TEST(FewChannels, Assemble) {
   for (FewChannelsKind kind : {FewChannelsKind{kBFloat16, 16, 4, 112}, {kFloat16, 8, 3, 20}, {kBFloat16, 32, 4, 128}})
     for (auto* write : {runtime::cuda::few_channels_forward, runtime::cuda::few_channels_by_weight,
                         runtime::cuda::few_channels_sum}) {
-      runtime::cuda::FewChannelsKernel kernel = write(kind);
+      runtime::cuda::WrittenKernel kernel = write(kind);
       EXPECT_TRUE(test::assembles(kernel.text, "-arch=sm_90a --warn-on-spills --warning-as-error")) << kernel.name;
     }
 }

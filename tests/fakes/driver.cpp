@@ -1,5 +1,6 @@
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control.h"
@@ -18,7 +20,7 @@
 #include "runtime/image.h"
 
 // CUDA's driver as far as src/runtime/cuda/driver.h and src/export/alone/cuda.h have it: one GPU of the host's memory, which does
-// everything at once. Kernels for tensor cores run (ptx.h), and those that are the host's code, which exported programs for "emu" have; others
+// everything at once. Kernels that src/runtime/cuda writes run (ptx.h), and those that are the host's code, which exported programs for "emu" have; others
 // compute nothing.
 namespace {
 
@@ -303,7 +305,9 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
     }
   size_t entry = m->ptx.find(std::string(".entry ") + name + "(");
   if (entry == std::string::npos) return kNotFound;
-  bool runs = std::string_view(name).starts_with("attention") || std::string_view(name).starts_with("few_channels");
+  constexpr std::string_view kWritten[] = {"attention", "few_channels", "sort_", "concat"};
+  bool runs = std::any_of(std::begin(kWritten), std::end(kWritten),
+                          [&](std::string_view prefix) { return std::string_view(name).starts_with(prefix); });
   auto* f = new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr};
   f->grouped = m->ptx.find("wgmma.") != std::string::npos;
   for (size_t end = m->ptx.find(')', entry); (entry = m->ptx.find(".param", entry)) < end; ++entry) ++f->parameters;
@@ -326,7 +330,7 @@ BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, 
   }
   Node node{[=](void** slots) {
               if (!f->program) return;
-              log_of_calls.note("tensor cores");
+              log_of_calls.note("written kernel");
               if (f->grouped) log_of_calls.note("groups of warps");
               brasa::fakes::run(*f->program, blocks, threads, shared, slots);
             },

@@ -184,6 +184,13 @@ struct FunctionModule {
   Tensor operator()(const Tensor& x) { return function(x); }
 };
 Tensor sum_of_squares(const Tensor& x) { return (x * x).sum(); }
+Tensor order_of_rows(const Tensor& x) { return std::get<1>(x.sort(-1)); }
+template <int64_t k>
+Tensor largest_of_rows(const Tensor& x) {
+  return std::get<1>(x.topk(k, -1));
+}
+Tensor median_of_rows(const Tensor& x) { return std::get<0>(x.median(-1)); }
+Tensor rows_joined(const Tensor& x) { return cat(x.unbind(0), 0); }
 Tensor long_chain(const Tensor& x) {
   Tensor y = x;
   for (int i = 0; i < 2500; ++i) y = y * 0.5 + x;
@@ -261,6 +268,20 @@ const std::vector<Workload>& workloads() {
        [](Mode m) { return inference(models::SoftmaxNorm(2048), m, randn({65536, 2048})); }},
       {"sumsq_128M", "the sum of the squares of 128 Mi elements",
        [](Mode m) { return inference(FunctionModule<sum_of_squares>(), m, randn({128 << 20})); }},
+      {"sort_16M", "the order of 16 Mi floats",
+       [](Mode m) { return inference(FunctionModule<order_of_rows>(), m, randn({1 << 24})); }},
+      {"sort_16384x1024", "the order of each of 16384 rows of 1024",
+       [](Mode m) { return inference(FunctionModule<order_of_rows>(), m, randn({16384, 1024})); }},
+      {"sort_64x50257", "the order of each of 64 rows of 50257",
+       [](Mode m) { return inference(FunctionModule<order_of_rows>(), m, randn({64, 50257})); }},
+      {"topk_64x50257", "the 50 largest of each of 64 rows of 50257",
+       [](Mode m) { return inference(FunctionModule<largest_of_rows<50>>(), m, randn({64, 50257})); }},
+      {"topk_16M", "the 100 largest of 16 Mi floats",
+       [](Mode m) { return inference(FunctionModule<largest_of_rows<100>>(), m, randn({1 << 24})); }},
+      {"median_4096x4097", "the median of each of 4096 rows of 4097",
+       [](Mode m) { return inference(FunctionModule<median_of_rows>(), m, randn({4096, 4097})); }},
+      {"cat_100x65536", "100 tensors of 65536 floats one behind the other",
+       [](Mode m) { return inference(FunctionModule<rows_joined>(), m, randn({100, 65536})); }},
       {"layernorm_softmax_4096x1024", "softmax(layer_norm(x) / 8), 4096 rows of 1024",
        [](Mode m) { return inference(models::SoftmaxNorm(1024), m, randn({4096, 1024})); }},
       {"numbers_40x200", "forty operators with a number, 200 values of it each, on 8 x 8 elements",

@@ -13,8 +13,6 @@ namespace {
 constexpr size_t kMaxFused = 8;
 constexpr int64_t kGrainBytes = 65536;
 
-bool takes(const ir::Node& n) { return n.arg<std::vector<ir::Value>>(0).size() > kMaxFused; }
-
 void run(const LibraryCall& call) {
   int64_t dim = call.integer(1);
   auto bytes = static_cast<int64_t>(size_of(call.outputs[0].dtype));
@@ -47,7 +45,9 @@ void run(const LibraryCall& call) {
 
 }  // namespace
 
+bool is_long_concat(const ir::Node& n) { return n.arg<std::vector<ir::Value>>(0).size() > kMaxFused; }
+
 const Implementation kConcat = {
-    .library = "host", .name = "copies", .primitive = "prim::concat", .supports = takes, .run = run};
+    .library = "host", .name = "copies", .primitive = "prim::concat", .supports = is_long_concat, .run = run};
 
 }  // namespace brasa::compiler

@@ -11,6 +11,14 @@ namespace brasa::compiler {
 using ir::Expr;
 using ir::Value;
 
+bool is_contiguous(const Steps& steps, const ir::Shape& shape) {
+  if (std::any_of(shape.begin(), shape.end(), [](Expr e) { return e.is(0); })) return true;
+  std::vector<Expr> without_gaps = ir::contiguous_strides(shape);
+  for (size_t d = 0; d < shape.size(); ++d)
+    if (!shape[d].is(1) && !(steps.of[d] == without_gaps[d])) return false;
+  return true;
+}
+
 std::optional<Steps> steps_at(Value operand, Expr place, const Index& probe, Readable readable) {
   Steps s;
   for (Expr e : probe) {

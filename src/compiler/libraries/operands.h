@@ -18,6 +18,9 @@ struct Steps {
 /// Whether a library can read an operand of this shape so, whatever the sizes.
 using Readable = bool (*)(const Steps& steps, const ir::Shape& shape);
 
+/// Without gaps, in the order of the dimensions.
+bool is_contiguous(const Steps& steps, const ir::Shape& shape);
+
 /// Nothing where these are no even steps, or not `readable`.
 std::optional<Steps> steps_at(ir::Value operand, ir::Expr place, const Index& probe, Readable readable);
 

@@ -18,6 +18,11 @@ extern const Implementation kAttention, kAttentionBackward, kAttentionInTf32, kA
     kMaskedAttention, kPackedGradients;
 // cuda/convolution.cpp
 extern const Implementation kConvolution, kConvolutionByInput, kConvolutionByWeight;
+// cuda/sort.cpp
+extern const Implementation kSortOnDevice;
+// cuda/concat.cpp, and whether concat.cpp takes one
+extern const Implementation kConcatOnDevice;
+bool is_long_concat(const ir::Node& n);
 // cuda/product.cpp
 extern const Implementation kBiasedProduct, kProduct;
 // parts.cpp

@@ -23,6 +23,7 @@ constexpr const Implementation* kTable[] = {
     &kWhile,
     &kBiasedProduct,
     &kProduct,
+    &kSortOnDevice,
     &kSort,
     &kRowGroups,
     &kAloneSort,
@@ -53,6 +54,7 @@ constexpr const Implementation* kTable[] = {
     &kFftJoined,
     &kSparseMm,
     &kSplitParts,
+    &kConcatOnDevice,
     &kConcat,
 };
 

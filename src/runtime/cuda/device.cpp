@@ -98,9 +98,10 @@ Properties properties_of(int index) {
   p.limits.is_integrated = attribute(kIntegrated) != 0;
   p.loops = Loops::Gpu;
   p.target = p.code = target_for(p.limits.major * 10 + p.limits.minor);
-  constexpr int kTensorCoresOfBfloat16 = 8;  // and of TF32, whose kernels attention.h has
+  constexpr int kTensorCoresOfBfloat16 =
+      8;  // and of TF32, whose kernels attention.h has; other kernels of ours are for these, too
   if (p.limits.major >= kTensorCoresOfBfloat16)
-    p.libraries.insert(p.libraries.begin(), {"attention", "attention_tf32"});
+    p.libraries.insert(p.libraries.begin(), {"attention", "attention_tf32", "sort", "concat"});
   if (have_convolutions()) p.libraries.insert(p.libraries.begin(), "cudnn");
   if (have_products()) p.libraries.insert(p.libraries.begin(), "cublaslt");
   return p;

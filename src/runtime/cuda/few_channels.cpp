@@ -1,11 +1,7 @@
 #include "runtime/cuda/few_channels.h"
 
 #include <algorithm>
-#include <map>
-#include <memory>
-#include <mutex>
-
-#include "runtime/cuda/ways.h"
+#include <array>
 
 namespace brasa::runtime::cuda {
 namespace {
@@ -13,38 +9,6 @@ namespace {
 constexpr int64_t kOutputs = 64, kElements = 64, kMostColumns = 128, kMostTaps = 4;
 constexpr int64_t kSumsOfBlock = 128;
 constexpr int kBlocks = 2;  // of a processor
-
-// A kernel on one device.
-struct Ready {
-  std::shared_ptr<const Module> module;
-  Function function;
-  int threads, shared_bytes;
-};
-struct Kernels {
-  std::mutex mutex;
-  std::map<std::pair<FewChannelsKernel (*)(const FewChannelsKind&), FewChannelsKind>, Ready> ready;
-};
-
-const Ready& ready(FewChannelsKernel (*write)(const FewChannelsKind&), const FewChannelsKind& kind, Device& device) {
-  Kernels& all = kept_of<Kernels>(device);
-  std::lock_guard lock(all.mutex);
-  auto it = all.ready.find({write, kind});
-  if (it != all.ready.end()) return it->second;
-  FewChannelsKernel kernel = write(kind);
-  std::shared_ptr<const Module> module =
-      device.load({"nvptx+sm_90a", {{kernel.name}}, {kernel.text.begin(), kernel.text.end()}});
-  Function function = module->kernel(kernel.name);
-  return all.ready[{write, kind}] = {std::move(module), function, kernel.threads, kernel.shared_bytes};
-}
-
-void launch(const Ready& kernel, int64_t blocks, std::initializer_list<Slot> slots, Device& device, Stream stream) {
-  device.launch({.kernel = kernel.function,
-                 .slots = std::span(slots.begin(), slots.size()),
-                 .count = blocks,
-                 .threads = kernel.threads,
-                 .scratch_bytes = static_cast<size_t>(kernel.shared_bytes)},
-                stream);
-}
 
 bool all_are(const std::vector<int64_t>& v, int64_t value) {
   return std::all_of(v.begin(), v.end(), [&](int64_t x) { return x == value; });
@@ -73,20 +37,19 @@ void run_few_channels(const Convolution& c, Device& device, Stream stream) {
   auto address = [](const void* p) { return reinterpret_cast<Slot>(p); };
   auto size = [](int64_t n) { return static_cast<Slot>(n); };
   Slot width = size(c.image[2] * c.image[3] * size_of(c.dtype));
-  auto convolve = [&](const Ready& kernel, const void* other, void* to) {
-    launch(kernel, blocks,
-           {address(c.image_data), address(other), address(to), size(rows), size(blocks), size(c.result[1]), width},
-           device, stream);
+  auto convolve = [&](const ReadyKernel& kernel, const void* other, Slot to) {
+    const std::array slots = {address(c.image_data), address(other),    to,   size(rows),
+                              size(blocks),          size(c.result[1]), width};
+    kernel.launch(blocks, slots, device, stream);
   };
   if (c.computed == Computed::Result)
-    return convolve(ready(few_channels_forward, kind, device), c.weight_data, c.result_data);
+    return convolve(ready_kernel(few_channels_forward, kind, device), c.weight_data, address(c.result_data));
   int64_t weights = kOutputs * kind.taps * kElements;
   auto bytes = static_cast<size_t>(blocks * weights * size_of(DType::Float32));
-  void* sums = device.allocate(bytes, stream);  // of each block
-  convolve(ready(few_channels_by_weight, kind, device), c.result_data, sums);
-  launch(ready(few_channels_sum, kind, device), weights / kSumsOfBlock,
-         {address(sums), address(c.weight_data), size(blocks)}, device, stream);
-  device.deallocate(sums, bytes, stream);
+  Scratch sums(bytes, device, stream);  // of each block
+  convolve(ready_kernel(few_channels_by_weight, kind, device), c.result_data, sums.address());
+  const std::array slots = {sums.address(), address(c.weight_data), size(blocks)};
+  ready_kernel(few_channels_sum, kind, device).launch(weights / kSumsOfBlock, slots, device, stream);
 }
 
 }  // namespace brasa::runtime::cuda

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/ready_kernels.h"
 
 // Convolutions of images with few channels, as the first of a network is, by kernels of our own for Hopper: cuDNN's reach a fifth of the
 // tensor cores' speed there (an H200: 332 us forward and 476 by weight of 128 images of 115 x 115 x 16 with 4 x 4 taps; forward
@@ -22,14 +20,9 @@ struct FewChannelsKind {
 bool takes_few_channels(const Convolution& c, const Device& device);
 void run_few_channels(const Convolution& c, Device& device, Stream stream);
 
-/// A kernel's text and how to launch it.
-struct FewChannelsKernel {
-  std::string name, text;
-  int threads, shared_bytes;
-};
-FewChannelsKernel few_channels_forward(const FewChannelsKind& kind);
-FewChannelsKernel few_channels_by_weight(const FewChannelsKind& kind);
+WrittenKernel few_channels_forward(const FewChannelsKind& kind);
+WrittenKernel few_channels_by_weight(const FewChannelsKind& kind);
 /// Adds up what the blocks of few_channels_by_weight have, a thread for each four of the weights.
-FewChannelsKernel few_channels_sum(const FewChannelsKind& kind);
+WrittenKernel few_channels_sum(const FewChannelsKind& kind);
 
 }  // namespace brasa::runtime::cuda

@@ -21,7 +21,7 @@ class Kernel final : public TileProducts {
         rows_((kind.columns + 15) / 16 * 16),
         ring_(kind.taps + 1) {}
 
-  FewChannelsKernel write() {
+  WrittenKernel write() {
     const char* name = by_weight_ ? "few_channels_by_weight" : "few_channels";
     begin();
     if (by_weight_)
@@ -29,7 +29,7 @@ class Kernel final : public TileProducts {
     else
       forward();
     int together = by_weight_ ? 2 : std::max(1, 4 / groups_);
-    return {name, p_.kernel(name, kParameters, threads(), 0, together, true), threads(), shared_bytes()};
+    return {name, p_.kernel(name, kParameters, threads(), 0, together, true), threads(), shared_bytes(), true};
   }
 
  private:
@@ -226,7 +226,7 @@ class Sum final : public TensorCores {
  public:
   explicit Sum(const FewChannelsKind& kind) : TensorCores(kind.dtype), kind_(kind) {}
 
-  FewChannelsKernel write() {
+  WrittenKernel write() {
     constexpr const char* kName = "few_channels_sum";
     constexpr int kWarps = 8, kThreads = 32 * kWarps;
     Reg from = p_.parameter(0), to = p_.parameter(1), blocks = p_.parameter32(2);
@@ -257,7 +257,7 @@ class Sum final : public TensorCores {
       p_.op("st.global.v2.b32", str("[", p_.d("mad.wide.u32", own, 8, to), "]"),
             braces({rounded(sum[0], sum[1]), rounded(sum[2], sum[3])}));
     });
-    return {kName, p_.kernel(kName, 3, kThreads, 16 * kThreads), kThreads, 0};
+    return {kName, p_.kernel(kName, 3, kThreads, 16 * kThreads), kThreads};
   }
 
  private:
@@ -266,8 +266,8 @@ class Sum final : public TensorCores {
 
 }  // namespace
 
-FewChannelsKernel few_channels_forward(const FewChannelsKind& kind) { return Kernel(kind, false).write(); }
-FewChannelsKernel few_channels_by_weight(const FewChannelsKind& kind) { return Kernel(kind, true).write(); }
-FewChannelsKernel few_channels_sum(const FewChannelsKind& kind) { return Sum(kind).write(); }
+WrittenKernel few_channels_forward(const FewChannelsKind& kind) { return Kernel(kind, false).write(); }
+WrittenKernel few_channels_by_weight(const FewChannelsKind& kind) { return Kernel(kind, true).write(); }
+WrittenKernel few_channels_sum(const FewChannelsKind& kind) { return Sum(kind).write(); }
 
 }  // namespace brasa::runtime::cuda

@@ -46,19 +46,13 @@ bool takes_in_tf32(const Node& n) {
 
 bool are_heads(const Steps& s, const ir::Shape& shape) { return s.of.back().is(1) || shape.back().is(1); }
 bool is_anywhere(const Steps&, const ir::Shape&) { return true; }
-bool is_vector(const Steps& s, const ir::Shape& shape) {
-  std::vector<Expr> without_gaps = ir::contiguous_strides(shape);
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (!shape[d].is(1) && !(s.of[d] == without_gaps[d])) return false;
-  return true;
-}
 
 void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in_memory) {
   bool backward = args.size() > 5;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!args[i].is<Value>()) continue;
     bool vector = backward && i > 4;
-    args[i] = placed(args[i].get<Value>(), false, vector ? is_vector : are_heads, graph, in_memory);
+    args[i] = placed(args[i].get<Value>(), false, vector ? is_contiguous : are_heads, graph, in_memory);
   }
 }
 
@@ -70,7 +64,7 @@ bool reads(const Node& n, const Stored& stored) {
     }
     return true;
   };
-  return all(heads_of(n), are_heads) && all(vectors_of(n), is_vector);
+  return all(heads_of(n), are_heads) && all(vectors_of(n), is_contiguous);
 }
 
 // Where one of the gradients lies in a tensor that gets all three.
@@ -244,7 +238,7 @@ class AttentionCall final : public DeviceCall {
     queries_ = SizeProgram(query[2]);
     keys_ = SizeProgram(key[2]);
     for (size_t i : heads_of(n)) operands_.push_back(operand(source_of(g, n.arg<Value>(i), are_heads)));
-    for (size_t i : vectors_of(n)) operands_.push_back(operand(source_of(g, n.arg<Value>(i), is_vector)));
+    for (size_t i : vectors_of(n)) operands_.push_back(operand(source_of(g, n.arg<Value>(i), is_contiguous)));
     for (uint32_t r = 0; r < n.types.size(); ++r)
       if (packed) {
         Part part = packed.part(r, strides_of(g, 0));

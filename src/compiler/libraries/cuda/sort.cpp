@@ -1,0 +1,78 @@
+#include "runtime/cuda/sort.h"
+
+#include "compiler/libraries/operands.h"
+#include "compiler/libraries/rows.h"
+#include "compiler/run/size_program.h"
+#include "support/error.h"
+
+// Sorts by kernels of our own.
+namespace brasa::compiler {
+namespace {
+
+using ir::Expr;
+using ir::Node;
+
+bool takes(const Node& n) { return runtime::cuda::takes_sort(n.types[0].dtype); }
+
+void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<ir::Value>& in_memory) {
+  args[0] = placed(args[0].get<ir::Value>(), false, is_contiguous, graph, in_memory);
+}
+
+bool reads(const Node& n, const Stored& stored) {
+  auto x = n.arg<ir::Value>(0), from = source_in(stored, x, is_contiguous);
+  return from && type_of(from).dtype == type_of(x).dtype;
+}
+
+// prim::sort(x, dim, descending, first, count)
+class SortCall final : public DeviceCall {
+ public:
+  explicit SortCall(const Group& g) {
+    const Node& n = *g.graph->outputs()[0].value.node;
+    const ir::Type& x = type_of(n.arg<ir::Value>(0));
+    Source source = source_of(g, n.arg<ir::Value>(0), is_contiguous);
+    x_ = source.input;
+    offset_ = SizeProgram(source.steps.offset * Expr(size_of(x.dtype)));
+    values_ = g.graph->inputs().size();
+    dtype_ = x.dtype;
+    descending_ = n.arg<bool>(2);
+    auto dim = static_cast<size_t>(n.arg<Expr>(1).constant());
+    std::span shape(x.shape);
+    outer_ = SizeProgram(ir::product(shape.first(dim)));
+    length_ = SizeProgram(shape[dim]);
+    inner_ = SizeProgram(ir::product(shape.subspan(dim + 1)));
+    first_ = SizeProgram(n.arg<Expr>(3));
+    count_ = SizeProgram(n.arg<Expr>(4));
+  }
+
+  void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
+           const int64_t* symbols) const override {
+    const auto* x = static_cast<const std::byte*>(tensors[x_]) + offset_(symbols);
+    runtime::cuda::run_sort({dtype_, descending_, outer_(symbols), length_(symbols), inner_(symbols), first_(symbols),
+                             count_(symbols), x, tensors[values_], tensors[values_ + 1]},
+                            device, stream);
+  }
+
+ protected:
+  double products(const int64_t*) const override { return 0; }
+
+ private:
+  size_t x_, values_;
+  DType dtype_;
+  bool descending_;
+  SizeProgram offset_, outer_, length_, inner_, first_, count_;
+};
+
+}  // namespace
+
+const Implementation kSortOnDevice = {
+    .library = "sort",
+    .name = "sort on the GPU",
+    .primitive = "prim::sort",
+    .supports = takes,
+    .prepare = [](const Group& g, const CompilerOptions&, ir::Facts&) -> std::unique_ptr<DeviceCall> {
+      return std::make_unique<SortCall>(g);
+    },
+    .place = place,
+    .reads = reads};
+
+}  // namespace brasa::compiler
