@@ -49,6 +49,7 @@ constexpr const Implementation* kTable[] = {
     &kEig,
     &kFft,
     &kFftInPlace,
+    &kFftFromHalf,
     &kFftReal,
     &kFftJoined,
     &kSparseMm,
