@@ -15,11 +15,11 @@ Value total(Value flags) { return sum(convert(flags, kInt), all_dims(flags)); }
 Value flat_index(Value x) { return prim::iota(shape_of(x), 0, kInt); }
 
 // Positions of the first `n` true elements of a flat mask: each writes its index where the running count of true ones says. The
-// others write into one place more, which is cut off.
+// others write into one place more, which is cut off. Nothing is added there: a sum of all others would be one long chain.
 Value positions(Value mask, Expr n) {
   Value rank = prim::scan(convert(mask, kInt), 0, "add") - 1, end = size_tensor(n, shape_of(mask));
-  Value to = where(mask, minimum(rank, end), end), index = where(mask, flat_index(mask), full(0, shape_of(mask), kInt));
-  Value out = prim::scatter(full(0, {n + Expr(1)}, kInt), {to}, index, {0}, "add");
+  Value to = where(mask, minimum(rank, end), end);
+  Value out = prim::scatter(full(0, {n + Expr(1)}, kInt), {to}, flat_index(mask), {0}, "");
   return prim::slice(out, {Expr(0)}, {n}, {Expr(1)});
 }
 

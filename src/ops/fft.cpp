@@ -293,21 +293,18 @@ Value fft_r2c(Value x, const Dims& dims, int64_t norm, bool onesided) {
   return complex(z.re, z.im);
 }
 
-// The frequencies that are not given are conjugates of those that are: each counts twice, but for the first and, of an even n,
-// the last. Then the real part of the transform is the result.
 Value fft_c2r(Value x, const Dims& dims, int64_t norm, Expr n) {
   check_norm(norm);
   BRASA_CHECK(!dims.empty(), "_fft_c2r: must transform at least one axis");
   check_points("_fft_c2r", n);
   int64_t last = dims.back();
   x = resized(x, last, half(n));
-  Parts z = transformed(parts(x), Dims(dims.begin(), dims.end() - 1), false);
-  Value k = prim::iota(shape_of(z.re), last, DType::Int64);
-  Value once = logical_or(eq(k, 0), eq(k * 2, size_tensor(n, shape_of(k))));
-  Value weight = where(once, constant_like(z.re, 1), constant_like(z.re, 2));
-  z = {resized(z.re * weight, last, n), resized(z.im * weight, last, n)};
-  Value y = transformed(z, {last}, false).re;
-  return scaled(y, norm, count(y, dims, dtype_of(y)));
+  Dims others(dims.begin(), dims.end() - 1);
+  Parts z = transformed(parts(x), others, false);
+  DType t = dtype_of(z.re);
+  Value points = count(z.re, others, t) * size_tensor(n, {}, t);
+  Value scale = norm == kNormNone ? Value{} : scaled(constant_like(points, 1), norm, points);
+  return prim::fft_real(z.re, z.im, last, n, scale);
 }
 
 void add_fft(Table& t) {

@@ -29,6 +29,9 @@ namespace prim {
 
 /// Σ_j (x + iy)[j] exp(∓2πi jk/n) along `dim` as {real, imaginary}, minus if forward; not normalised.
 std::array<Value, 2> fft(Value x, Value y, int64_t dim, bool forward);
+/// The n real numbers whose transform begins with the n/2 + 1 complex x + iy along `dim`; times n, and by a scale of rank 0, if there is
+/// one.
+Value fft_real(Value x, Value y, int64_t dim, Expr n, Value scale = {});
 
 }  // namespace prim
 }  // namespace brasa::ops

@@ -102,15 +102,19 @@ std::array<Value, 3> det(Value a) {
   return {product(diagonal_of(lu)) * parity(pivots, dtype_of(a)), lu, pivots};
 }
 
-// The matrix of cofactors, d det / d A, which singular matrices have too: U diag(∏ of the other s) Vᴴ, by the conjugate of
-// det(U) det(Vᴴ).
+// The matrix of cofactors, d det / d A = conj(det A) A⁻ᴴ, which singular matrices have too. Cofactors are polynomials, so that a pivot of 0
+// may be any number that is small enough; determinant and inverse are made of the same factors, whose small pivots cancel.
 std::vector<Value> det_derivative(const Saved& s) {
-  auto [u, values, vh] = prim::svd(s.in(0), false);
-  int64_t last = rank_of(values);
-  Value square = repeat_along(values, last - 1, size_of(values, last - 1));
-  Value others = where(eq(identity_like(square), 1), constant_like(square, 1), square);
-  Value phase = conj(det(u)[0] * det(vh)[0]) * s.ct();
-  return {mm(column_scaled(u, unsqueeze(phase, last - 1) * convert(product(others), dtype_of(u))), vh)};
+  auto [d, lu, pivots] = det(s.in(0));
+  DType t = dtype_of(lu);
+  double small = real_part_of(t) == DType::Float64 ? 0x1p-500 : 0x1p-60;
+  Value diagonal = diagonal_of(lu), none = eq(diagonal, 0);
+  Value added = where(none, constant_like(diagonal, small), zeros_like(diagonal));
+  Value factors = lu + diagonal_matrix(added),
+        inverse = lu_solve(factors, pivots, identity_like(lu), true, is_complex(t));
+  Value scale = s.ct() * conj(product(diagonal + added) * parity(pivots, t));
+  int64_t last = rank_of(scale);
+  return {unsqueeze(unsqueeze(scale, last), last) * conj(inverse)};
 }
 
 std::array<Value, 4> slogdet(Value a) {

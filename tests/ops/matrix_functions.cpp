@@ -38,13 +38,33 @@ TEST(MatrixExponential, OfAShiftHasTheTermsOfTheSeries) {
   EXPECT_EQ(e[1][0].item<double>(), 0);
 }
 
-// The cofactors are its derivative, which a singular matrix has, too.
-TEST(Determinant, OfASingularMatrixHasADerivative) {
-  for (const char* name : {"aten::_linalg_det", "aten::linalg_det"}) {
-    Tensor a = tensor({1.0, 2.0, 2.0, 4.0}).reshape({2, 2}).requires_grad_();
-    call(name, {a})[0].backward();
-    EXPECT_TRUE(allclose(a.grad(), tensor({4.0, -2.0, -2.0, 1.0}).reshape({2, 2}))) << name << a.grad();
-  }
+// The cofactors are its derivative, which singular matrices have, too: of rank 2, whose first or last pivot is 0, and of rank 1 and 0.
+TEST(Determinant, HasCofactorsAsDerivative) {
+  auto cofactors = [](const Tensor& a) {
+    Tensor out = zeros_like(a);
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t j = 0; j < 3; ++j) {
+        int64_t k = (i + 1) % 3, l = (i + 2) % 3, m = (j + 1) % 3, n = (j + 2) % 3;
+        out[i][j].copy_(a[k][m] * a[l][n] - a[k][n] * a[l][m]);
+      }
+    return out;
+  };
+  const std::vector<std::vector<double>> all = {{2, 1, 0, 1, 3, 1, 0, 1, 4},
+                                                {0, 1, 2, 0, 3, 4, 0, 5, 7},
+                                                {1, 2, 3, 4, 5, 6, 5, 7, 9},
+                                                {1, 2, 3, 2, 4, 6, 3, 6, 9},
+                                                std::vector<double>(9, 0.0)};
+  for (const std::vector<double>& numbers : all)
+    for (DType t : {DType::Float64, DType::Float32, DType::Complex128})
+      for (const char* name : {"aten::_linalg_det", "aten::linalg_det"}) {
+        Tensor a = tensor(numbers).reshape({3, 3}).to(t);
+        if (is_complex(t)) a = a * tensor(std::complex<double>(0.5, 1.5));
+        a.requires_grad_();
+        Tensor d = call(name, {a})[0];
+        d.backward(ones_like(d));
+        double near = t == DType::Float32 ? 1e-5 : 1e-13;  // rounding of numbers up to some tens
+        EXPECT_TRUE(allclose(a.grad(), cofactors(a.detach()).conj(), near, near)) << name << " " << a << a.grad();
+      }
 }
 
 // A chain's order follows from the sizes of a call, which its graph knows as symbols.

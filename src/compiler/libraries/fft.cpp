@@ -69,6 +69,7 @@ void run(const LibraryCall& call) {
 // --- operands and results where they lie ---
 
 bool is_fft(const Node* n) { return n->op->name() == "prim::fft"; }
+bool gives_reals(const Node* n) { return n->op->name() == "prim::fft_real"; }
 bool any_steps(const Steps&, const ir::Shape&) { return true; }
 bool is_zero(Value v) {
   Value end = chain_of(v, nullptr, false).back().value;
@@ -95,7 +96,9 @@ bool reads_parts(const Node& n, const Stored& stored) {
 }
 
 void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in_memory) {
-  auto lies = [&](Value v) { return ir::is_input(v) || is_fft(v.node) || in_memory.count(v) > 0; };
+  auto lies = [&](Value v) {
+    return ir::is_input(v) || is_fft(v.node) || gives_reals(v.node) || in_memory.count(v) > 0;
+  };
   auto steps_of = [&](Value v) -> std::optional<std::vector<Expr>> {
     std::vector<Link> chain = chain_of(v, lies, false);
     const auto& [end, at] = chain.back();
@@ -106,6 +109,9 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in
   };
   Value re = args[0].get<Value>(), im = args[1].get<Value>();
   bool real = is_zero(im);
+  constexpr size_t kScale = 4;
+  if (args.size() > kScale && !args[kScale].is_none())
+    if (Value scale = args[kScale].get<Value>(); !ir::is_input(scale)) in_memory.insert(scale);
   auto steps = steps_of(re);
   if (steps && (real || steps_of(im) == steps)) return;
   for (size_t i = 0; i < (real ? 1 : 2); ++i) {
@@ -218,7 +224,8 @@ class FourierCall final : public DeviceCall {
     const ir::Type& type = n.types[0];
     double_ = type.dtype == DType::Float64;
     dim_ = static_cast<size_t>(n.arg<Expr>(2).constant());
-    backward_ = !n.arg<bool>(3);
+    from_half_ = gives_reals(&n);
+    backward_ = from_half_ || !n.arg<bool>(3);
     for (Expr e : type.shape) sizes_.emplace_back(e);
     kept_ = SizeProgram(joined_.fft ? joined_.kept : type.shape[dim_]);
     size_t inputs = g.graph->inputs().size();
@@ -228,8 +235,9 @@ class FourierCall final : public DeviceCall {
       Source source = source_of(g, v, any_steps);
       in_.push_back(operand(source.input, source.steps.offset, source.steps.of));
     }
-    if (joined_.factor) factor_ = g.graph->input_index(joined_.factor);
-    BRASA_ASSERT(!joined_.factor || factor_ >= 0, "a transform's factor is not in memory");
+    Value factor = from_half_ && !n.args[4].is_none() ? n.arg<Value>(4) : joined_.factor;
+    if (factor) factor_ = g.graph->input_index(factor);
+    BRASA_ASSERT(!factor || factor_ >= 0, "a transform's factor is not in memory");
     auto strides = [&](size_t o) {
       return g.output_strides[o].empty() ? ir::contiguous_strides(type_of(g.graph->outputs()[o].value).shape)
                                          : g.output_strides[o];
@@ -241,7 +249,7 @@ class FourierCall final : public DeviceCall {
       out_ = {operand(inputs, 0, steps), operand(inputs, part, steps)};
       return;
     }
-    bool real = g.library->covers != nullptr;
+    bool real = from_half_ || g.library->covers != nullptr;
     for (size_t o = 0; o < (real ? 1 : 2); ++o) out_.push_back(operand(inputs + o, 0, strides(o)));
   }
 
@@ -290,13 +298,14 @@ class FourierCall final : public DeviceCall {
     T factor = factor_ >= 0 ? *static_cast<const T*>(tensors[factor_]) : T(1);
     if (joined_.divides) factor = T(1) / factor;
     fourier::Request<T> r{signals<T>(in_, tensors, s), signals<T>(out_, tensors, s), lines, kept_(s), backward_};
+    r.from_half = from_half_;
     r.re_factor = joined_.negative[0] ? -factor : factor;
     r.im_factor = joined_.negative[1] ? -factor : factor;
     transform_of<T>(length)->run(r);
   }
 
   Joined joined_;
-  bool double_ = false, backward_ = false;
+  bool double_ = false, backward_ = false, from_half_ = false;
   size_t dim_ = 0;
   std::vector<SizeProgram> sizes_;
   SizeProgram kept_;
@@ -317,6 +326,12 @@ const Implementation kFftInPlace = {.library = "fourier",
                                     .prepare = prepare,
                                     .place = place,
                                     .reads = reads_parts};
+const Implementation kFftFromHalf = {.library = "fourier",
+                                     .name = "fourier of half the frequencies",
+                                     .primitive = "prim::fft_real",
+                                     .prepare = prepare,
+                                     .place = place,
+                                     .reads = reads_parts};
 const Implementation kFftReal = {.library = "fourier",
                                  .name = "fourier of real results",
                                  .primitive = "prim::fft",

@@ -7,7 +7,7 @@ namespace brasa::compiler {
 
 extern const Implementation kBranch;
 extern const Implementation kConcat;
-extern const Implementation kFft, kFftInPlace, kFftReal, kFftJoined;
+extern const Implementation kFft, kFftInPlace, kFftFromHalf, kFftReal, kFftJoined;
 extern const Implementation kLoop;
 extern const Implementation kRowGroups;
 extern const Implementation kSort;

@@ -50,6 +50,7 @@ constexpr const Implementation* kTable[] = {
     &kEig,
     &kFft,
     &kFftInPlace,
+    &kFftFromHalf,
     &kFftReal,
     &kFftJoined,
     &kSparseMm,

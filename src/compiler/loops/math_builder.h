@@ -120,6 +120,8 @@ BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_FUNCTION)
 #undef BRASA_MATH_FUNCTION
 /// 1 + erf x in float32, on a GPU: 1 or less as erfc(-x).
 X one_plus_erf(X x);
+/// 2^x where that is a normal number.
+X exp2_of_normal(X x);
 X pow(X x, X y);
 X atan2(X y, X x);
 // math_integer.cpp.

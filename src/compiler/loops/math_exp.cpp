@@ -150,6 +150,12 @@ X exp2(X x) {
   return scale(exp_reduced((x - n) * kLn2), n);
 }
 
+X exp2_of_normal(X x) {
+  if (by_instructions(x)) return op(ScalarOp::Exp2, x);
+  X n = round(x);
+  return exp_reduced((x - n) * kLn2) * power_of_two(convert(n, bits_type(x.type())), x.type());
+}
+
 X expm1(X x) {
   const Limits& l = limits(x);
   X y = at_least(at_most(x, l.exp_high), x.is_double() ? -40 : -20);

@@ -30,12 +30,11 @@ X erfc_positive(X a) {
   return e.gauss * e.factor;
 }
 
-// e^P(a), float32, where nothing depends on results below 2^-126.
+// e^P(a), float32, for results from 2^-126 to 1.
 X exp_of_polynomial(X a, std::span<const double> c) {
-  if (!Context::current().gpu) return exp(polynomial(a, c));
   std::vector<double> in_base_2(c.begin(), c.end());
   for (double& x : in_base_2) x *= 1.4426950408889634;
-  return op(ScalarOp::Exp2, polynomial(a, in_base_2));
+  return exp2_of_normal(polynomial(a, in_base_2));
 }
 
 }  // namespace

@@ -3,9 +3,13 @@
 #include <cmath>
 #include <complex>
 
+#include "ops/builder.h"
+#include "ops/decompose.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "ops/primitives/rules.h"
+#include "ops/sample.h"
+#include "ops/shapes.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -36,6 +40,17 @@ std::vector<Array> evaluated(const Node& n, std::span<const Array* const> in) {
   return out;
 }
 
+// The frequencies that are not given are conjugates of those that are: each counts twice, but for the first and, of an even n,
+// the last. Then the real part of the transform is the result.
+Value from_half(Value x, Value y, int64_t dim, Expr n, Value scale) {
+  Value k = prim::iota(shape_of(x), dim, DType::Int64);
+  Value once = logical_or(eq(k, 0), eq(k * 2, size_tensor(n, shape_of(k))));
+  Value weight = where(once, constant_like(x, 1), constant_like(x, 2));
+  auto all = [&](Value part) { return pad_dim(part * weight, dim, 0, n - size_of(part, dim)); };
+  Value re = prim::fft(all(x), all(y), dim, false)[0];
+  return scale ? re * scale : re;
+}
+
 }  // namespace
 
 void add_fourier_primitives(Table& t) {
@@ -64,6 +79,18 @@ void add_fourier_primitives(Table& t) {
         Value x = n.arg<Value>(0);
         return transformed(or_zeros(cts[0], x), or_zeros(cts[1], x), n.arg<Expr>(2).constant(), !n.arg<bool>(3));
       });
+  t.prim("fft_real(Tensor x, Tensor y, int dim, SymInt n, Tensor? scale) -> Tensor")
+      .kind(Kind::Whole)
+      .doc(
+          "The n real numbers along a dimension whose transform begins with the n/2 + 1 complex x + iy; times n, and times a scale of rank 0.")
+      .type([](const Args& args) {
+        const Type& x = ir::type_of(args[0].get<Value>());
+        Shape shape = x.shape;
+        shape[static_cast<size_t>(args[2].get<Expr>().constant())] = args[3].get<Expr>();
+        return std::vector<Type>{{x.dtype, shape, false}};
+      })
+      .composed(from_half)
+      .samples({{floats(2, 3), floats(2, 3), 1, 5, ir::None{}}, {floats(3, 2), floats(3, 2), 0, 4, floats()}});
 }
 
 namespace prim {
@@ -71,6 +98,13 @@ namespace prim {
 std::array<Value, 2> fft(Value x, Value y, int64_t dim, bool forward) {
   std::vector<Value> r = call_all("prim::fft", {x, y, dim, forward});
   return {r[0], r[1]};
+}
+
+Value fft_real(Value x, Value y, int64_t dim, Expr n, Value scale) {
+  const Row& row = at("prim::fft_real");
+  Args args = {x, y, dim, n, scale ? Arg(scale) : Arg()};
+  return TargetScope::takes(row, args) ? Builder::current().call(row, std::move(args))[0]
+                                       : from_half(x, y, dim, n, scale);
 }
 
 }  // namespace prim

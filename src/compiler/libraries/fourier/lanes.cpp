@@ -192,6 +192,22 @@ BRASA_INLINE void join(const P* first, const P* second, int64_t length, T sign, 
   }
 }
 
+// As `join` of lines' conjugates, of which the first half is given: the rest is that half's conjugates, and the numbers in the middle are
+// real.
+template <class T, class P>
+BRASA_INLINE void join_halves(const P* first, const P* second, int64_t length, P* x) {
+  for (int64_t k = 0; k <= length / 2; ++k) {
+    int64_t m = k ? length - k : 0;
+    const P &a = first[k], &b = second[k];
+    if (k == m) {
+      x[k].re = a.re, x[k].im = b.re;
+      continue;
+    }
+    x[k].re = a.re + b.im, x[k].im = b.re - a.im;
+    x[m].re = a.re - b.im, x[m].im = b.re + a.im;
+  }
+}
+
 template <class T, int N>
 BRASA_INLINE void run_on(const Stages<T>& stages, const Group<T>& g, T* memory) {
   using P = Lanes<T, N>;
@@ -201,13 +217,17 @@ BRASA_INLINE void run_on(const Stages<T>& stages, const Group<T>& g, T* memory) 
   P *y = x + n, *near = y + n, *lines[] = {near + stages.near(), near + stages.near() + n};
   const typename Group<T>::Side *in[] = {&g.in, &g.other_in}, *out[] = {&g.out, &g.other_out};
   constexpr Vector<T, N> P::* kParts[] = {&P::re, &P::im};
+  bool to_reals = g.form == Form::ToReals || g.form == Form::FromHalf;
   // Each stands once, in a loop, because it is inlined wherever it stands.
   if (g.form == Form::FromReals) {
     for (int i = 0; i < 2; ++i) load<T, N>(in[i]->re, *in[i], n, kParts[i], x);
   } else {
-    bool joined = g.form == Form::ToReals;
-    for (int i = 0; i <= joined; ++i) load_side<T, N>(*in[i], n, joined ? lines[i] : x);
-    if (joined) join<T>(lines[0], lines[1], n, g.conjugate ? T(-1) : T(1), x);
+    bool half = g.form == Form::FromHalf;
+    for (int i = 0; i <= to_reals; ++i) load_side<T, N>(*in[i], half ? n / 2 + 1 : n, to_reals ? lines[i] : x);
+    if (half)
+      join_halves<T>(lines[0], lines[1], n, x);
+    else if (to_reals)
+      join<T>(lines[0], lines[1], n, g.conjugate ? T(-1) : T(1), x);
   }
   x = run_matrix(stages, x, y, near);
   if (g.turns_re) turn<T, N>(g, n, x);
@@ -217,9 +237,9 @@ BRASA_INLINE void run_on(const Stages<T>& stages, const Group<T>& g, T* memory) 
     P* results = separated ? lines[i] : x;
     if (g.re_factor != 1 || g.im_factor != 1)
       for (int64_t k = 0; k < kept; ++k) results[k].re *= g.re_factor, results[k].im *= g.im_factor;
-    if (g.form != Form::ToReals) store_side<T, N>(results, kept, *out[i]);
+    if (!to_reals) store_side<T, N>(results, kept, *out[i]);
   }
-  if (g.form == Form::ToReals)
+  if (to_reals)
     for (int i = 0; i < 2; ++i) store<T, N>(x, kParts[i], kept, *out[i], out[i]->re);
 }
 

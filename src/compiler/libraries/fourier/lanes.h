@@ -41,6 +41,7 @@ enum class Form : uint8_t {
   Complex,
   FromReals,  // in.re and other_in.re; the results of both
   ToReals,    // the real parts of both results, out.re and other_out.re
+  FromHalf,   // so too, backward, of lines whose first length/2 + 1 numbers are given, of which others are conjugates
 };
 
 template <class T>

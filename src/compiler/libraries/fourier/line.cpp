@@ -22,17 +22,6 @@ template <class T, int N>
 BRASA_INLINE void store(T* to, const Vector<T, N>& from) {
   *reinterpret_cast<typename Unaligned<T, N>::Vector*>(to) = from;
 }
-template <class V, size_t... L>
-BRASA_INLINE void reverse(V& v, std::index_sequence<L...>) {
-  v = __builtin_shufflevector(v, v, (sizeof...(L) - 1 - L)...);
-}
-// Element n - k for each lane's k, of which the first is `k` and at least 1.
-template <class T, int N>
-BRASA_INLINE void load_mirrored(Vector<T, N>& to, const T* from, int64_t n, int64_t k) {
-  load<T, N>(to, from + n - k - (N - 1));
-  reverse(to, std::make_index_sequence<N>());
-}
-
 template <class T>
 BRASA_INLINE bool lies_in_pairs(const T* first, const T* second, int64_t step) {
   return first && second == first + 1 && step == 2;
@@ -40,7 +29,7 @@ BRASA_INLINE bool lies_in_pairs(const T* first, const T* second, int64_t step) {
 
 template <class T, int N>
 BRASA_INLINE void read_part(T* to, const T* from, const typename Group<T>::Side& side, int64_t length) {
-  if (!from || side.count == 0) {
+  if (!from) {
     std::memset(to, 0, static_cast<size_t>(length) * sizeof(T));
   } else if (side.step == 1) {
     std::memcpy(to, from + side.starts[0], static_cast<size_t>(length) * sizeof(T));
@@ -52,7 +41,7 @@ template <class T, int N>
 BRASA_INLINE void read_line(const Planes<T>& to, const typename Group<T>::Side& side, int64_t length) {
   for (bool swapped : {false, true}) {
     const T *first = swapped ? side.im : side.re, *second = swapped ? side.re : side.im;
-    if (side.count == 0 || !lies_in_pairs(first, second, side.step)) continue;
+    if (!lies_in_pairs(first, second, side.step)) continue;
     T *evens = swapped ? to.im : to.re, *odds = swapped ? to.re : to.im;
     each_block<N>(length, [&](int64_t k) __attribute__((always_inline)) {
       Vector<T, N> a, b, even, odd;
@@ -70,7 +59,7 @@ BRASA_INLINE void read_line(const Planes<T>& to, const typename Group<T>::Side& 
 
 template <class T, int N>
 BRASA_INLINE void write_part(const T* from, T factor, const typename Group<T>::Side& side, T* to, int64_t length) {
-  if (!to || side.count == 0) return;
+  if (!to) return;
   to += side.starts[0];
   if (side.step == 1)
     for (int64_t k = 0; k < length; ++k) to[k] = from[k] * factor;
@@ -81,7 +70,7 @@ template <class T, int N>
 BRASA_INLINE void write_line(const Planes<T>& from, const Group<T>& g, const typename Group<T>::Side& side) {
   for (bool swapped : {false, true}) {
     T *first = swapped ? side.im : side.re, *second = swapped ? side.re : side.im;
-    if (side.count == 0 || !lies_in_pairs(first, second, side.step) || g.kept < N) continue;
+    if (!lies_in_pairs(first, second, side.step) || g.kept < N) continue;
     const T *evens = swapped ? from.im : from.re, *odds = swapped ? from.re : from.im;
     T even_factor = swapped ? g.im_factor : g.re_factor, odd_factor = swapped ? g.re_factor : g.im_factor;
     each_block<N>(g.kept, [&](int64_t k) __attribute__((always_inline)) {
@@ -146,93 +135,15 @@ BRASA_INLINE void run_matrix_along(const Stages<T>& s, const Planes<T>& in, cons
   }
 }
 
-// As in lanes.cpp: two real lines that went in as one complex one, and what gives two real ones.
-template <class T, int N>
-BRASA_INLINE void separate_lines(const Planes<T>& x, int64_t length, int64_t kept, const Planes<T>& one,
-                                 const Planes<T>& other) {
-  auto part = [](auto& a_re, auto& a_im, auto& b_re, auto& b_im) __attribute__((always_inline)) {
-    auto re = a_re, im = a_im;
-    a_re = (re + b_re) * T(0.5), a_im = (im - b_im) * T(0.5);
-    auto difference = b_re - re;
-    b_re = (im + b_im) * T(0.5), b_im = difference * T(0.5);
-  };
-  int64_t k = 0;
-  auto next = [&]() __attribute__((always_inline)) {
-    int64_t m = k ? length - k : 0;
-    T a_re = x.re[k], a_im = x.im[k], b_re = x.re[m], b_im = x.im[m];
-    part(a_re, a_im, b_re, b_im);
-    one.re[k] = a_re, one.im[k] = a_im, other.re[k] = b_re, other.im[k] = b_im;
-    ++k;
-  };
-  if (kept > 0) next();
-  for (; k + N <= kept; k += N) {
-    Vector<T, N> a_re, a_im, b_re, b_im;
-    load<T, N>(a_re, x.re + k);
-    load<T, N>(a_im, x.im + k);
-    load_mirrored<T, N>(b_re, x.re, length, k);
-    load_mirrored<T, N>(b_im, x.im, length, k);
-    part(a_re, a_im, b_re, b_im);
-    store<T, N>(one.re + k, a_re);
-    store<T, N>(one.im + k, a_im);
-    store<T, N>(other.re + k, b_re);
-    store<T, N>(other.im + k, b_im);
-  }
-  while (k < kept) next();
-}
-template <class T, int N>
-BRASA_INLINE void join_lines(const Planes<T>& one, const Planes<T>& other, int64_t length, T sign, const Planes<T>& x) {
-  for (int64_t k = 0; k < length;) {
-    if (k == 0 || k + N > length) {
-      int64_t m = k ? length - k : 0;
-      x.re[k] = (one.re[k] + one.re[m] + (other.im[m] - other.im[k]) * sign) * T(0.5);
-      x.im[k] = (other.re[k] + other.re[m] + (one.im[k] - one.im[m]) * sign) * T(0.5);
-      ++k;
-      continue;
-    }
-    Vector<T, N> a_re, a_im, b_re, b_im, c_re, c_im, d_re, d_im;
-    load<T, N>(a_re, one.re + k);
-    load<T, N>(a_im, one.im + k);
-    load_mirrored<T, N>(b_re, one.re, length, k);
-    load_mirrored<T, N>(b_im, one.im, length, k);
-    load<T, N>(c_re, other.re + k);
-    load<T, N>(c_im, other.im + k);
-    load_mirrored<T, N>(d_re, other.re, length, k);
-    load_mirrored<T, N>(d_im, other.im, length, k);
-    store<T, N>(x.re + k, (a_re + b_re + (d_im - c_im) * sign) * T(0.5));
-    store<T, N>(x.im + k, (c_re + d_re + (a_im - b_im) * sign) * T(0.5));
-    k += N;
-  }
-}
-
 template <class T, int N>
 BRASA_INLINE void run_line(const Stages<T>& s, const Group<T>& g, T* memory) {
   int64_t n = s.length, aligned = (n + N - 1) / N * N;
   auto address = reinterpret_cast<uintptr_t>(memory);
   T* at = reinterpret_cast<T*>((address + sizeof(Vector<T, N>) - 1) / sizeof(Vector<T, N>) * sizeof(Vector<T, N>));
-  Planes<T> x{at, at + aligned}, y{at + 2 * aligned, at + 3 * aligned}, z{at + 4 * aligned, at + 5 * aligned};
-  auto* near = reinterpret_cast<Lanes<T, N>*>(at + 6 * aligned);
-  if (g.form == Form::FromReals) {
-    read_part<T, N>(x.re, g.in.re, g.in, n);
-    read_part<T, N>(x.im, g.other_in.re, g.other_in, n);
-  } else {
-    read_line<T, N>(x, g.in, n);
-  }
-  if (g.form == Form::ToReals) {
-    read_line<T, N>(y, g.other_in, n);
-    join_lines<T, N>(x, y, n, g.conjugate ? T(-1) : T(1), z);
-    std::swap(x, z);
-  }
-  run_matrix_along<T, N>(s, x, z, near, y);
-  if (g.form == Form::FromReals) {
-    separate_lines<T, N>(y, n, g.kept, x, z);
-    write_line<T, N>(x, g, g.out);
-    write_line<T, N>(z, g, g.other_out);
-  } else if (g.form == Form::ToReals) {
-    write_part<T, N>(y.re, g.re_factor, g.out, g.out.re, g.kept);
-    write_part<T, N>(y.im, g.im_factor, g.other_out, g.other_out.re, g.kept);
-  } else {
-    write_line<T, N>(y, g, g.out);
-  }
+  Planes<T> x{at, at + aligned}, between{at + 2 * aligned, at + 3 * aligned};
+  read_line<T, N>(x, g.in, n);
+  run_matrix_along<T, N>(s, x, between, reinterpret_cast<Lanes<T, N>*>(at + 4 * aligned), x);
+  write_line<T, N>(x, g, g.out);
 }
 
 template <class T>
@@ -260,7 +171,7 @@ bool fills_vectors(const Stages<T>& s) {
 
 template <class T>
 int64_t memory_along(const Stages<T>& s) {
-  return 6 * (s.length + lanes<T>()) + (2 * s.near() + 1) * lanes<T>();
+  return 4 * (s.length + lanes<T>()) + (2 * s.near() + 1) * lanes<T>();
 }
 
 template <class T>

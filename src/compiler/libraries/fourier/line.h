@@ -11,7 +11,7 @@ bool fills_vectors(const Stages<T>& stages);
 /// How many numbers `run_along` needs as memory of its own.
 template <class T>
 int64_t memory_along(const Stages<T>& stages);
-/// As `run`, of a group of one line, or of one and another one.
+/// As `run`, of a group of one complex line.
 template <class T>
 void run_along(const Stages<T>& stages, const Group<T>& group, T* memory);
 

@@ -112,10 +112,10 @@ void Transform<T>::direct(const Signals<T>& in, const Signals<T>& out, int64_t l
 
 template <class T>
 void Transform<T>::in_groups(Request<T> r, bool along) const {
-  Form form = !r.in.im ? Form::FromReals : !r.out.im ? Form::ToReals : Form::Complex;
+  Form form = r.from_half ? Form::FromHalf : !r.in.im ? Form::FromReals : !r.out.im ? Form::ToReals : Form::Complex;
   // The other direction is that of conjugates, and conjugated.
   if (r.backward && form == Form::FromReals) r.im_factor = -r.im_factor;
-  if (form == Form::ToReals) r.im_factor = r.re_factor;
+  if (form == Form::ToReals || form == Form::FromHalf) r.im_factor = r.re_factor;
   if (r.backward && form == Form::Complex)
     std::swap(r.in.re, r.in.im), std::swap(r.out.re, r.out.im), std::swap(r.re_factor, r.im_factor);
   int64_t together = along ? 1 : lanes<T>(), in_lane = form == Form::Complex ? 1 : 2;
@@ -213,10 +213,34 @@ void Transform<T>::forward(const Signals<T>& in, const Signals<T>& out, int64_t 
   chirped(in, out, lines);
 }
 
+// As a request that gives them.
+template <class T>
+void Transform<T>::all_frequencies(const Request<T>& r) const {
+  std::vector<T> re(r.lines * length_), im(re.size());
+  int64_t half = length_ / 2 + 1;
+  runtime::parallel_for(r.lines, std::max<int64_t>(1, 16384 / length_), [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      int64_t start = side_of(r.in, line, 1).starts[0];
+      T *to_re = &re[line * length_], *to_im = &im[line * length_];
+      for (int64_t k = 0; k < half; ++k) {
+        int64_t at = start + k * r.in.step, m = k ? length_ - k : 0;
+        to_re[k] = to_re[m] = r.in.re[at];
+        to_im[k] = r.in.im ? r.in.im[at] : T(0);
+        to_im[m] = k == m ? T(0) : -to_im[k];
+      }
+    }
+  });
+  Request<T> all = r;
+  all.in = {re.data(), im.data(), 1, {{r.lines, length_}}};
+  all.from_half = false;
+  run(all);
+}
+
 template <class T>
 void Transform<T>::run(const Request<T>& r) const {
   if (runs_along(r)) return in_groups(r, true);
   if (fits_lanes(r.lines)) return in_groups(r, false);
+  if (r.from_half) return all_frequencies(r);
   Signals<T> in = r.in, out = r.out;
   if (r.backward) std::swap(in.re, in.im), std::swap(out.re, out.im);
   if (r.kept == length_ && r.re_factor == 1 && r.im_factor == 1) return forward(in, out, r.lines);

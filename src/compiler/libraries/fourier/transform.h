@@ -35,6 +35,7 @@ struct Request {
   int64_t kept;  // results of each, from the first on
   bool backward = false;
   T re_factor = 1, im_factor = 1;  // of the results
+  bool from_half = false;  // to real lines, backward: the first length/2 + 1 numbers are given, others are conjugates
 };
 
 /// Σ_j x[j] exp(-2πi jk/n) of one length, for any lines and from any threads; backward exp(2πi jk/n).
@@ -63,6 +64,7 @@ class Transform {
   void forward(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
   void direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors<T>* turns = nullptr) const;
   void in_groups(Request<T> r, bool along) const;
+  void all_frequencies(const Request<T>& r) const;
   void split(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
   void chirped(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
 
