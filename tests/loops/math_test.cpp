@@ -392,5 +392,22 @@ TEST_P(Math, FunctionsThatAreRepeated) {
   EXPECT_LT(bytes(2 * kTimes), 1.5 * bytes(kTimes));
 }
 
+// More numbers than AVX2 has registers are operands in memory: a loop makes few of them anew, which takes an instruction and a register each.
+TEST(MathWithAvx2, NumbersAreOperandsInMemory) {
+  Kernel k;
+  Expr n = Expr::size(0), i = k.b.loop("vector", n, 8);
+  Value x = k.b.buffer(DType::Float32, n), y = k.b.buffer(DType::Float32, n);
+  k.b.store(y, i, k.b.op("erf", {k.b.load(x, i)}));
+  std::string code = show_kernel(k.graph, "x86-64+avx2", "assembly");
+  size_t last = code.find("vfmadd"), body = last;
+  ASSERT_NE(last, code.npos) << code;
+  for (size_t at = last; (at = code.find("vroundps", at)) != code.npos; ++at) last = at;
+  std::string loop = code.substr(body, last - body);
+  int made = 0, read = 0;
+  for (size_t at = 0; (at = loop.find("vbroadcastss", at)) != loop.npos; ++at) ++made;
+  for (size_t at = 0; (at = loop.find("(%rsp)", at)) != loop.npos; ++at) ++read;
+  EXPECT_GT(read, made) << code;
+}
+
 }  // namespace
 }  // namespace brasa::compiler::test

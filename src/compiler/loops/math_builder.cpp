@@ -1,6 +1,7 @@
 #include "compiler/loops/math_builder.h"
 
 #include <limits>
+#include <vector>
 
 #include "support/error.h"
 
@@ -65,6 +66,14 @@ X power_of_two(X n, DType t) {
 }
 
 X polynomial(X x, std::span<const double> c) {
+  // A long one is a longer chain than a CPU looks ahead: even and odd powers are computed side by side.
+  constexpr size_t kLong = 8;
+  if (!Context::current().gpu && c.size() >= kLong) {
+    std::vector<double> parts[2];
+    for (size_t i = 0; i < c.size(); ++i) parts[i % 2].push_back(c[i]);
+    X square = x * x;
+    return polynomial(square, parts[0]) + x * polynomial(square, parts[1]);
+  }
   X r = like(x, c.back());
   for (size_t i = c.size() - 1; i-- > 0;) r = r * x + c[i];
   return r;

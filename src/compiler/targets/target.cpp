@@ -169,7 +169,10 @@ void add_simplification(llvm::legacy::PassManager& passes, llvm::TargetMachine& 
   passes.add(llvm::createEarlyCSEPass());
   passes.add(llvm::createDeadCodeEliminationPass());
   passes.add(new ChooseBits);
-  if (machine.getTargetCPU() == "x86-64-v3") passes.add(decide_masks());
+  if (machine.getTargetCPU() == "x86-64-v3") {
+    passes.add(decide_masks());
+    passes.add(keep_constants());
+  }
 }
 
 }  // namespace brasa::compiler

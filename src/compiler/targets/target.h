@@ -48,5 +48,7 @@ void set_attributes(llvm::Function& f, const Target& target);
 void add_simplification(llvm::legacy::PassManager& passes, llvm::TargetMachine& machine);
 /// A pass that decides masks of reads where LLVM would decide them wrongly later.
 llvm::FunctionPass* decide_masks();
+/// For AVX2, at the end: see keep_constants.cpp.
+llvm::FunctionPass* keep_constants();
 
 }  // namespace brasa::compiler
