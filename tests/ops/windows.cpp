@@ -138,9 +138,12 @@ TEST(Windows, GradientsOfInterpolationAreGathered) {
   EXPECT_EQ(most_scattered("aten::upsample_bilinear2d_backward", {{2, 3, 12, 10}},
                            {expr({12, 10}), expr({2, 3, 6, 5}), ir::Arg(false)}, {}),
             0);
-  // Rows become fewer, columns more: the gradient has 5 columns when its rows' two neighbours are scattered.
+  EXPECT_EQ(most_scattered("aten::upsample_bilinear2d_backward", {{2, 3, 6, 5}},
+                           {expr({6, 5}), expr({2, 3, 9, 7}), ir::Arg(false)}, {}),
+            0);
+  // Rows become far fewer, columns more: the gradient has 5 columns when its rows' two neighbours are scattered.
   EXPECT_EQ(most_scattered("aten::upsample_bilinear2d_backward", {{2, 3, 4, 10}},
-                           {expr({4, 10}), expr({2, 3, 8, 5}), ir::Arg(false)}, {}),
+                           {expr({4, 10}), expr({2, 3, 9, 5}), ir::Arg(false)}, {}),
             2 * 3 * 4 * 5 * 2);
 }
 
