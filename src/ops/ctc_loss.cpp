@@ -55,12 +55,13 @@ Ctc ctc(Value log_probs, Value targets, Value input_lengths, Value target_length
                  str(op, ": Expected ", what, " to be between 0 and ", bound));
   };
   check_lengths(c.input_lengths, size_of(c.log_probs, 0), "input_lengths");
-  check_lengths(c.target_lengths, longest, "target_lengths");
+  bool padded = rank_of(targets) == 2;
+  check_lengths(c.target_lengths, padded ? size_of(targets, 1) : longest, "target_lengths");
   // The labels of each sample beside one another, [N, longest].
   Shape shape = {batch, longest};
   Value flat = convert(flattened(targets), DType::Int64), place = prim::iota(shape, 1, DType::Int64);
   Value begin;
-  if (rank_of(targets) == 2) {
+  if (padded) {
     BRASA_CHECK(same_size(size_of(targets, 0), batch), op, ": expected targets of ", batch, " samples, got ",
                 type_of(targets));
     begin = prim::iota({batch}, 0, DType::Int64) * size_tensor(size_of(targets, 1), {batch});
@@ -162,6 +163,11 @@ std::array<Value, 2> negative_log_likelihood(const Ctc& c) {
   return {loss, transpose(alphas, 0, 1)};
 }
 
+std::array<Value, 2> ctc_results(const Ctc& c) {
+  auto [loss, alpha] = negative_log_likelihood(c);
+  return {c.unbatched ? squeeze(loss, 0) : loss, c.unbatched ? squeeze(alpha, 0) : alpha};
+}
+
 // The derivative by log_probs, as if these came from log_softmax: p minus the probability of being there (eq. 16).
 Value ctc_gradient(Value ct, const Ctc& c, Value loss, Value log_alpha, bool zero_infinity) {
   Expr batch = size_of(c.log_probs, 1);
@@ -197,6 +203,33 @@ Expr most_of(Value log_probs, Value) { return size_of(log_probs, 0); }
 Expr longest_of(Value targets, Value) { return size_of(targets, rank_of(targets) - 1); }
 Value lengths_value(Value v) { return v; }
 
+// {the longest input, the longest target}
+Value bounds_of(Value in, Value out) {
+  std::vector<Value> bounds;
+  for (Value lengths : {in, out}) {
+    Value all = convert(flattened(lengths), DType::Int64);
+    bounds.push_back(amax(prim::concat({all, full(0, {Expr(1)}, DType::Int64)}, 0), {0}, true));
+  }
+  return prim::concat(bounds, 0);
+}
+
+// The lengths are in tensors, which the bounds were read from. They are checked where they are used.
+Ctc ctc_within(Value log_probs, Value targets, Value in, Value out, const Shape& bounds, int64_t blank) {
+  BRASA_CHECK(bounds.size() == 2, "ctc_loss: expected bounds on the lengths of inputs and of targets, got ", bounds);
+  return ctc(log_probs, targets, in, out, blank, bounds[0], ir::min(bounds[1], longest_of(targets, out)));
+}
+
+std::array<Value, 2> forward_within(Value log_probs, Value targets, Value in, Value out, Shape bounds, int64_t blank,
+                                    bool) {
+  return ctc_results(ctc_within(log_probs, targets, in, out, bounds, blank));
+}
+
+std::vector<Value> vjp_within(const Saved& s) {
+  if (!s.ct()) return {};
+  Ctc c = ctc_within(s.in(0), s.in(1), s.in(2), s.in(3), s.arg<Shape>(4), s.arg<int64_t>(5));
+  return {ctc_gradient(s.ct(), c, s.out(0), c.unbatched ? unsqueeze(s.out(1), 0) : s.out(1), s.arg<bool>(6))};
+}
+
 template <class Lengths>
 Ctc ctc_of(Value log_probs, Value targets, const Lengths& in, const Lengths& out, int64_t blank) {
   return ctc(log_probs, targets, lengths_value(in), lengths_value(out), blank, most_of(log_probs, in),
@@ -205,9 +238,7 @@ Ctc ctc_of(Value log_probs, Value targets, const Lengths& in, const Lengths& out
 
 template <class Lengths>
 std::array<Value, 2> ctc_forward(Value log_probs, Value targets, Lengths in, Lengths out, int64_t blank, bool) {
-  Ctc c = ctc_of(log_probs, targets, in, out, blank);
-  auto [loss, alpha] = negative_log_likelihood(c);
-  return {c.unbatched ? squeeze(loss, 0) : loss, c.unbatched ? squeeze(alpha, 0) : alpha};
+  return ctc_results(ctc_of(log_probs, targets, in, out, blank));
 }
 
 template <class Lengths>
@@ -225,13 +256,13 @@ std::vector<Value> ctc_vjp(const Saved& s) {
 }
 
 // The forward variables are kept for the derivative alone: they have no tangent.
-template <class Lengths>
+template <std::vector<Value> (*vjp)(const Saved&)>
 std::vector<Value> ctc_pushforward(const ir::Node& n, std::span<const Value> tangents) {
   if (!tangents[0]) return {{}, {}};
   Saved s{n.args, {const_cast<ir::Node&>(n).out(0), const_cast<ir::Node&>(n).out(1)}, {}};
   s.cts = {constant_like(s.out(), 1)};
   Dims steps_and_labels = rank_of(s.in(0)) == 3 ? Dims{0, 2} : Dims{0, 1};
-  return {sum(ctc_vjp<Lengths>(s)[0] * tangents[0], steps_and_labels), {}};
+  return {sum(vjp(s)[0] * tangents[0], steps_and_labels), {}};
 }
 
 Value reduced_loss(Value loss, Value target_lengths, int64_t reduction, bool zero_infinity) {
@@ -253,6 +284,12 @@ Value ctc_loss(Value log_probs, Value targets, Lengths in, Lengths out, int64_t 
   return reduced_loss(loss, lengths_value(out), reduction, zero_infinity);
 }
 
+Value loss_within(Value log_probs, Value targets, Value in, Value out, int64_t blank, int64_t reduction,
+                  bool zero_infinity, Shape bounds) {
+  Value loss = call_all("brasa::ctc_loss_within", {log_probs, targets, in, out, Arg(bounds), blank, zero_infinity})[0];
+  return reduced_loss(loss, out, reduction, zero_infinity);
+}
+
 template <class Lengths>
 void add_forms(Table& t, const std::string& overload, const std::string& type, const SampleArg& in,
                const SampleArg& out) {
@@ -265,21 +302,35 @@ void add_forms(Table& t, const std::string& overload, const std::string& type, c
       .doc("-log p of each sample's labels, and the forward variables.")
       .composed_in_opmath(ctc_forward<Lengths>)
       .vjp(own_derivative(ctc_vjp<Lengths>))
-      .jvp(ctc_pushforward<Lengths>)
+      .jvp(ctc_pushforward<ctc_vjp<Lengths>>)
       .samples({{unlikely, targets, in, out}});
   t.op(str("aten::_ctc_loss_backward", dot, "(Tensor grad, ", operands,
            ", Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor"))
       .doc("The derivative of ctc_loss by log_probs, as if these came from log_softmax.")
       .composed_in_opmath(ctc_backward<Lengths>)
       .samples({{floats(2), log_probs, targets, in, out, floats(2).in(2, 3), floats(2, 3, 3).in(-4, -2), 0}});
-  t.op(str("aten::ctc_loss.", overload.empty() ? "IntList" : overload, "(", operands,
-           ", int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"))
-      .doc(
+  RowBuilder loss = t.op(str("aten::ctc_loss.", overload.empty() ? "IntList" : overload, "(", operands,
+                             ", int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor"));
+  loss.doc(
           "-log of the probability of the labels, summed over all alignments with the steps (Graves et al. 2006), and reduced. "
           "The derivative takes log_probs to come from log_softmax.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed(ctc_loss<Lengths>)
       .samples({{unlikely, targets, in, out}, {unlikely, targets, in, out, 0, 2, true}});
+  if constexpr (std::is_same_v<Lengths, Value>)
+    loss.bounded([](Value, Value, Value in, Value out, int64_t, int64_t, bool) { return bounds_of(in, out); },
+                 loss_within);
+}
+
+void add_within(Table& t) {
+  TensorSample unlikely = floats(3, 2, 3).in(-22, -20);
+  t.op("brasa::ctc_loss_within(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, SymInt[] bounds, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)")
+      .doc("As _ctc_loss, where no input is longer than the first bound, and no target longer than the second.")
+      .not_in_pytorch()
+      .composed_in_opmath(forward_within)
+      .vjp(own_derivative(vjp_within))
+      .jvp(ctc_pushforward<vjp_within>)
+      .samples({{unlikely, ints(2, 4).in(1, 3), ints(2).in(2, 4), ints(2).in(1, 2), list({3, 1})}});
 }
 
 }  // namespace
@@ -287,6 +338,7 @@ void add_forms(Table& t, const std::string& overload, const std::string& type, c
 void add_ctc_loss(Table& t) {
   add_forms<Shape>(t, "", "int[]", list({3, 2}), list({1, 1}));
   add_forms<Value>(t, "Tensor", "Tensor", ints(2).in(2, 4), ints(2).in(1, 2));
+  add_within(t);
 }
 
 }  // namespace brasa::ops

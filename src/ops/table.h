@@ -124,6 +124,9 @@ struct Row final : ir::Op {
   /// argument (an Expr). Dispatch runs it first; graphs hold the rows of transforms::count_row and sized_row.
   Compose count;
   bool counts = false;  // a vector of sizes, which `compose` takes as a Shape
+  /// Bounds on what operands hold, a vector, behind which `bounded` computes nothing; it takes them as one more argument (a Shape). An
+  /// eager call reads them first, and runs sized_row; graphs hold the row itself, which goes without.
+  Compose bounds, bounded;
 
   TypeRule type;  // a primitive
   Eval eval;
@@ -319,6 +322,20 @@ class RowBuilder {
     row_.count = Count::compose(+count);
     row_.counts = S::kTakesShape;
     return set_compose(S::compose(+f));
+  }
+  /// Where operands' values save work: `bounds` takes the schema's parameters and gives an int64 vector, `f` takes it as a last
+  /// parameter more, a Shape. Behind `composed`.
+  template <class C, class F>
+  RowBuilder& bounded(C bounds, F f) {
+    using Bounds = detail::Signature<std::decay_t<decltype(+bounds)>>;
+    using S = detail::Signature<std::decay_t<decltype(+f)>>;
+    static_assert(S::kTakesShape);
+    check_parameters(Bounds::kParams);
+    check_parameters(S::kParams - 1);
+    row_.bounds = Bounds::compose(+bounds);
+    row_.bounded = S::compose(+f);
+    row_.counts = true;
+    return *this;
   }
   /// The tensors among these parameters must have one dtype; call it after `composed`.
   RowBuilder& one_dtype(std::initializer_list<std::string_view> parameters);

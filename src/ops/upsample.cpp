@@ -214,18 +214,18 @@ Value upsampled_backward(const char* op, Value g, const Shape& out, const Shape&
   Shape shape = shape_of(g);
   std::vector<Step> steps =
       steps_of(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, dtype_of(wide));
-  // Where there are more results than elements, each element looks for its results; else each result for its elements.
-  std::vector<Resampling> gathered, scattered;
+  // Where the results are at least two thirds as many as the elements, each element looks for its results. Along the dimensions that are left, each
+  // result looks for its elements.
+  std::vector<Resampling> scattered;
   for (const Step& s : steps) {
-    scattered.push_back(s.sampled.by);
-    if (!is_less(s.axis.in, s.axis.out)) continue;
-    if (std::optional<Expr> most = most_results(s.axis, s.sampled.within))
-      gathered.push_back(transposed(s.sampled.by, s.sampled.last, s.axis.in, *most));
+    std::optional<Expr> most;
+    if (!is_less(s.axis.out * Expr(3), s.axis.in * Expr(2))) most = most_results(s.axis, s.sampled.within);
+    if (most)
+      wide = resampled(wide, {transposed(s.sampled.by, s.sampled.last, s.axis.in, *most)});
+    else
+      scattered.push_back(s.sampled.by);
   }
-  if (gathered.size() == steps.size()) {
-    for (const Resampling& a : gathered) wide = resampled(wide, {a});
-    return convert(wide, dtype_of(g));
-  }
+  shape = shape_of(wide);
   while (!scattered.empty()) {
     std::vector<Resampling> next(antialias ? scattered.end() - 1 : scattered.begin(), scattered.end());
     scattered.resize(scattered.size() - next.size());

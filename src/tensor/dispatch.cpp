@@ -266,6 +266,11 @@ NamedSizes counted(Operator& op, CallArgs args) {
   return out;
 }
 
+// Do values say how much is to be computed? A recording does not read those that only bound it.
+bool is_sized(const ops::Row& row) {
+  return row.count || row.number_count || (row.bounds && !Recorder::current() && !KnownSizes::current());
+}
+
 // A row whose results' size depends on values or numbers: that is found first, and becomes one more argument.
 void call_sized(Operator& op, CallArgs args, Results& results) {
   NamedSizes sizes;
@@ -327,7 +332,7 @@ void dispatch(Operator& op, CallArgs args, Results& results) {
     return call_memory(op, make, args, results);
   if (op.casts() && autocasting()) [[unlikely]]
     if (CastCall cast(op.row(), args); cast) return dispatch(op, cast.args(), results);
-  if (op.row().count || op.row().number_count) return call_sized(op, args, results);
+  if (is_sized(op.row())) return call_sized(op, args, results);
   call_functional(op, args, results);
   if (op.mutates() && results.size() > op.row().schema.returns.size()) write_operands(op.row(), args, results);
 }

@@ -306,7 +306,7 @@ const Row& count_row(const Row& row) {
     made.schema = row.schema;
     made.schema.returns.assign(1, ir::Return{});
     made.doc = str("The size of the results of ", row.name(), ".");
-    made.compose = row.count;
+    made.compose = row.bounds ? row.bounds : row.count;
     made.no_gradient = true;
   });
 }
@@ -325,7 +325,9 @@ const Row& sized_row(const Row& row) {
     made.view = row.view;
     made.no_gradient = row.no_gradient;
     made.random = row.random;
-    made.compose = [&row, compose = row.number_count ? row.counted : row.compose](const Args& args) {
+    made.compose = [&row, compose = row.number_count ? row.counted
+                                    : row.bounds     ? row.bounded
+                                                     : row.compose](const Args& args) {
       Args unpacked = args;
       if (!row.counts) unpacked.back() = Arg(args.back().get<std::vector<ir::Expr>>().at(0));
       return compose(unpacked);
@@ -353,7 +355,7 @@ const Row* find_row(std::string_view name) {
   for (auto [prefix, make] : {std::pair("count::", &count_row), std::pair("sized::", &sized_row)})
     if (name.starts_with(prefix)) {
       const Row* row = ops::find(tail(7));
-      bool counts = row && (row->count || (make == &sized_row && row->number_count));
+      bool counts = row && (row->count || row->bounds || (make == &sized_row && row->number_count));
       return counts ? &(*make)(*row) : nullptr;
     }
   if (name.starts_with("put::")) {

@@ -4,6 +4,7 @@
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
+#include <brasa/memory.h>
 #include <brasa/nn.h>
 #include <brasa/stats.h>
 #include <gtest/gtest.h>
@@ -139,6 +140,36 @@ TEST(Recurrent, LossOfPaddedTargetsIsOneGraph) {
   EXPECT_TRUE(compiled(x, tensor({1, 2})).allclose(loss(x, tensor({1, 2}))));
   EXPECT_THROW(compiled(x, tensor({1, 3})).item<float>(), Error);
   EXPECT_THROW(loss(x, tensor({1, 3})).item<float>(), Error);
+}
+
+// Of targets one after the other, and of such with room behind them, no more is computed than the longest asks for.
+TEST(Recurrent, LengthsInTensorsBoundTheLoss) {
+  Tensor lengths = tensor({3, 1}), steps = tensor({6, 5}), rows = tensor({1, 2, 2, 3, 0, 0}).view({2, 3});
+  Tensor room = cat({rows, zeros({2, 5000}, kInt64)}, 1), behind = tensor({1, 2, 2, 3});
+  std::vector<Tensor> results, gradients;
+  Tensor values = randn({8, 2, 4}).log_softmax(2);
+  auto keep = [&](auto&&... operands) {
+    Tensor x = values.clone().requires_grad_();
+    Tensor loss = ctc_loss(x, operands..., 0, 2);
+    loss.backward();
+    results.push_back(loss.detach());
+    gradients.push_back(x.grad());
+  };
+  keep(rows, IntArrayRef{6, 5}, IntArrayRef{3, 1});
+  keep(rows, steps, lengths);
+  keep(behind, steps, lengths);
+  reset_peak_memory_stats();
+  int64_t before = memory_stats().peak;
+  keep(room, steps, lengths);
+  // α of all places would be 8 steps of 2 rows of 10,007 numbers.
+  EXPECT_LT(memory_stats().peak - before, 8 * 2 * 10007 * 4);
+  for (size_t i = 1; i < results.size(); ++i) {
+    EXPECT_TRUE(results[i].allclose(results[0]));
+    EXPECT_TRUE(gradients[i].allclose(gradients[0], 1e-5, 1e-6));
+  }
+  EXPECT_THROW(ctc_loss(values, rows, steps, tensor({4, 1})), Error);
+  EXPECT_THROW(ctc_loss(values, rows, tensor({9, 5}), lengths), Error);
+  EXPECT_THROW(ctc_loss(values, behind, steps, tensor({3, 2})), Error);
 }
 
 TEST(Recurrent, NoSequencesHaveNoGradients) {

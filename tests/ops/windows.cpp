@@ -73,7 +73,8 @@ TEST(Windows, MaximaAreFoundOnce) {
   EXPECT_TRUE(equal((leaf.detach() * leaf.grad()).sum(), y.detach().sum()));
 }
 
-bool has_scatter(const char* op, const std::vector<Sizes>& operands, ir::Args rest, std::vector<int64_t> hints) {
+// How many elements the operator scatters at a time; 0: it has no scatter.
+int64_t most_scattered(const char* op, const std::vector<Sizes>& operands, ir::Args rest, std::vector<int64_t> hints) {
   ir::Graph graph(ir::Level::Primitives);
   ir::Facts facts(std::move(hints));
   ops::Builder builder(graph, facts);
@@ -81,9 +82,11 @@ bool has_scatter(const char* op, const std::vector<Sizes>& operands, ir::Args re
   for (const Sizes& s : operands) args.emplace_back(graph.add_input({kFloat, ir::Shape(s.begin(), s.end()), false}));
   args.insert(args.end(), rest.begin(), rest.end());
   ops::call_all(op, std::move(args));
+  int64_t most = 0;
   for (const ir::Node* n : graph.nodes())
-    if (n->op->name() == "prim::scatter") return true;
-  return false;
+    if (n->op->name() == "prim::scatter")
+      most = std::max(most, ir::type_of(n->args[2].get<ir::Value>()).numel().constant());
+  return most;
 }
 
 struct Filter {
@@ -132,8 +135,16 @@ TEST(Windows, InterpolationIsTransposed) {
 
 TEST(Windows, GradientsOfInterpolationAreGathered) {
   auto expr = [](const Sizes& s) { return ir::Arg(std::vector<ir::Expr>(s.begin(), s.end())); };
-  EXPECT_FALSE(has_scatter("aten::upsample_bilinear2d_backward", {{2, 3, 12, 10}},
-                           {expr({12, 10}), expr({2, 3, 6, 5}), ir::Arg(false)}, {}));
+  EXPECT_EQ(most_scattered("aten::upsample_bilinear2d_backward", {{2, 3, 12, 10}},
+                           {expr({12, 10}), expr({2, 3, 6, 5}), ir::Arg(false)}, {}),
+            0);
+  EXPECT_EQ(most_scattered("aten::upsample_bilinear2d_backward", {{2, 3, 6, 5}},
+                           {expr({6, 5}), expr({2, 3, 9, 7}), ir::Arg(false)}, {}),
+            0);
+  // Rows become far fewer, columns more: the gradient has 5 columns when its rows' two neighbours are scattered.
+  EXPECT_EQ(most_scattered("aten::upsample_bilinear2d_backward", {{2, 3, 4, 10}},
+                           {expr({4, 10}), expr({2, 3, 9, 5}), ir::Arg(false)}, {}),
+            2 * 3 * 4 * 5 * 2);
 }
 
 // Means of windows that overlap or leave nothing out, and their transpose.
