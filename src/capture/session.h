@@ -30,7 +30,7 @@ class Session : public Functional {
   void host_reads(const Tensor& t, const char* what) override;
   void meets_gradient(const Tensor& leaf) override;
   void materialise(const char* reason) override;
-  bool may_end() const override { return true; }
+  bool may_end() const override { return !state_.options.fullgraph; }
   /// Before a call that is in the graph as it is: a segment ends there, and the next one begins behind it.
   void before_opaque_call();
 

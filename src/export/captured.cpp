@@ -200,6 +200,7 @@ class InputsUnknown final : public capture::Session {
     const auto& caller = KnownSizes::current()->caller;
     return counts_.read(*this, t, caller ? str(reader, " in ", caller()) : reader);
   }
+  bool may_end() const override { return false; }
   void materialise(const char* reason) override {
     fail(str("export: ", reason, " needs a value that is not known before the program runs", at_users_line()));
   }
