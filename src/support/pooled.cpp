@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "support/mutex.h"
 #include "support/thread_object.h"
 
 namespace brasa {
@@ -52,14 +53,14 @@ class Depot {
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   Block* first_ = nullptr;
 };
 
 // Never destroyed: objects of other static lifetimes come back at the very end.
 constinit Depot depots[kLargest + 1];
 
-/// Free blocks of one class that a thread keeps: some, and batches as large as they may become.
+/// Free blocks of one class that a thread keeps: at most a batch, and some whole batches.
 class List {
  public:
   Block* take(size_t c) {
@@ -88,7 +89,7 @@ class List {
     } else if ((first_ = depots[c].take())) {
       count_ = first_->count;
     } else {
-      count_ = kSlab / (c * kStep);
+      count_ = std::min(kBatch, kSlab / (c * kStep));
       char* slab = static_cast<char*>(::operator new(count_ * c * kStep));
       for (size_t i = count_; i-- > 0;) first_ = new (slab + i * c * kStep) Block{first_, nullptr, 0};
     }
