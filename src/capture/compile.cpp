@@ -131,24 +131,21 @@ bool runs_as_it_is(const CompiledFunction& f) {
 Recording::Recording(CompiledFunction& f, const Arguments* arguments) {
   if (runs_as_it_is(f)) return;
   bool paced = !arguments && capture::stance() == capture::Stance::Default;
-  if (paced && f.passes()) {
-    plain_ = true;
-    ++plain;
-    return;
+  plain_ = paced && f.passes();
+  if (!plain_) {
+    impl_.reset(new Impl);  // make_unique would write zeros over all of it first
+    Impl& i = *impl_;
+    i.state = f.present();
+    if (paced)
+      i.call.emplace(*i.state->pace);
+    else if (auto now = arguments ? capture::Surroundings::now() : std::nullopt)
+      i.learning = std::make_unique<capture::Learning>(i.state->shortcuts, *now, *arguments,
+                                                       static_cast<size_t>(f.options.recompile_limit));
+    plain_ = i.call && !i.call->compiled();
+    if (!plain_)
+      i.recorded = std::make_unique<Impl::Recorded>(*i.state, i.learning ? &i.learning->watch() : nullptr,
+                                                    i.call ? &i.call->work() : nullptr);
   }
-  impl_.reset(new Impl);  // make_unique would write zeros over all of it first
-  Impl& i = *impl_;
-  i.state = f.present();
-  if (paced)
-    i.call.emplace(*i.state->pace);
-  else if (auto now = arguments ? capture::Surroundings::now() : std::nullopt)
-    i.learning = std::make_unique<capture::Learning>(i.state->shortcuts, *now, *arguments,
-                                                     static_cast<size_t>(f.options.recompile_limit));
-  if (!i.call || i.call->compiled())
-    i.recorded = std::make_unique<Impl::Recorded>(*i.state, i.learning ? &i.learning->watch() : nullptr,
-                                                  i.call ? &i.call->work() : nullptr);
-  else
-    plain_ = true;
   plain += plain_;
 }
 Recording::~Recording() {

@@ -136,15 +136,14 @@ void Pace::watch(const Work& work) {
 
 // Calls do the same again and again.
 void Pace::judge(const Work& work) {
+  calls_ = 0;
   if (const Verdict* v = verdict()) {
     look_again_ = kLookAgain;
-    calls_ = 0;
     if (v->slower) move_to(Phase::Plain);
     return;
   }
   if (work.operators.size() > kMostOperators || work.bytes > kMostBytes) return;
   if (known_.size() == kVerdicts) return move_to(Phase::Off);
-  calls_ = 0;
   backward_ = work.backward;
   passed_ = false;
   call_ = alike_ == Alike::Whole ? kNever : 0;
@@ -159,8 +158,8 @@ void Pace::forget_times() {
 // What a call takes: the least, where all do the same, else the mean of all but the longest, which something interrupted.
 double Pace::cost(bool compiled) const {
   std::vector<double> s = seconds_[compiled];
+  if (alike_ == Alike::Whole) return *std::min_element(s.begin(), s.end());
   std::sort(s.begin(), s.end());
-  if (alike_ == Alike::Whole) return s.front();
   s.resize(s.size() - s.size() / 8);
   return std::accumulate(s.begin(), s.end(), 0.0) / static_cast<double>(s.size());
 }
