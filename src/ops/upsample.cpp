@@ -214,8 +214,8 @@ Value upsampled_backward(const char* op, Value g, const Shape& out, const Shape&
   Shape shape = shape_of(g);
   std::vector<Step> steps =
       steps_of(in, Shape(shape.begin() + 2, shape.end()), align_corners, factors, filter, antialias, dtype_of(wide));
-  // Where the results are at least two thirds as many as the elements, each element looks for its results. Along the dimensions that are left, each
-  // result looks for its elements.
+  // Where results are at least two thirds as many as elements, each element looks for its results; along the other dimensions each result looks
+  // for its elements.
   std::vector<Resampling> scattered;
   for (const Step& s : steps) {
     std::optional<Expr> most;

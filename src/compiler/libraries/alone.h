@@ -18,9 +18,6 @@ struct AloneCall final : DeviceCall {
   SizeProgram work;  // bytes of memory of its own
 
   void run(runtime::Device&, runtime::Stream, void* const*, const int64_t*) const override;
-
- protected:
-  double products(const int64_t*) const override { return 0; }
 };
 
 /// A floating dtype as the calls of a GPU's libraries are told it: 0 float32, 1 float64, 2 float16, 3 bfloat16.

@@ -61,7 +61,6 @@ class BodyCall : public DeviceCall {
   /// Which input of the group an operand is.
   static size_t place_of(const Group& group, ir::Value operand);
   void add_body(CompiledBody body);
-  double products(const int64_t*) const override { return 0; }
 
   Flow flow_ = {};
 

@@ -70,6 +70,7 @@ void run(const LibraryCall& call) {
 
 bool is_fft(const Node* n) { return n->op->name() == "prim::fft"; }
 bool gives_reals(const Node* n) { return n->op->name() == "prim::fft_real"; }
+constexpr size_t kScale = 4;  // where prim::fft_real has it
 bool any_steps(const Steps&, const ir::Shape&) { return true; }
 bool is_zero(Value v) {
   Value end = chain_of(v, nullptr, false).back().value;
@@ -109,7 +110,6 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in
   };
   Value re = args[0].get<Value>(), im = args[1].get<Value>();
   bool real = is_zero(im);
-  constexpr size_t kScale = 4;
   if (args.size() > kScale && !args[kScale].is_none())
     if (Value scale = args[kScale].get<Value>(); !ir::is_input(scale)) in_memory.insert(scale);
   auto steps = steps_of(re);
@@ -235,7 +235,7 @@ class FourierCall final : public DeviceCall {
       Source source = source_of(g, v, any_steps);
       in_.push_back(operand(source.input, source.steps.offset, source.steps.of));
     }
-    Value factor = from_half_ && !n.args[4].is_none() ? n.arg<Value>(4) : joined_.factor;
+    Value factor = from_half_ && !n.args[kScale].is_none() ? n.arg<Value>(kScale) : joined_.factor;
     if (factor) factor_ = g.graph->input_index(factor);
     BRASA_ASSERT(!factor || factor_ >= 0, "a transform's factor is not in memory");
     auto strides = [&](size_t o) {
@@ -256,9 +256,6 @@ class FourierCall final : public DeviceCall {
   void run(runtime::Device&, runtime::Stream, void* const* tensors, const int64_t* symbols) const override {
     double_ ? run_as<double>(tensors, symbols) : run_as<float>(tensors, symbols);
   }
-
- protected:
-  double products(const int64_t*) const override { return 0; }
 
  private:
   struct Operand {

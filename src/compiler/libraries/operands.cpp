@@ -66,6 +66,10 @@ Value source_in(const Stored& stored, Value operand, Readable readable) {
   Expr place = place_of(at, type_of(v).shape, it->second);
   return steps_at(operand, place, chain.front().at, readable) ? v : Value{};
 }
+bool reads_in_place(const Stored& stored, Value operand, Readable readable) {
+  Value from = source_in(stored, operand, readable);
+  return from && ir::type_of(from).dtype == ir::type_of(operand).dtype;
+}
 
 Source source_of(const Group& g, Value operand, Readable readable) {
   std::vector<Link> chain = chain_of(operand);

@@ -32,6 +32,8 @@ ir::Value placed(ir::Value operand, bool through, Readable readable, const ir::G
 /// What the operand is read from if these values lie in memory with these strides; null where it cannot be.
 using Stored = std::unordered_map<const ir::Node*, std::vector<ir::Expr>>;
 ir::Value source_in(const Stored& stored, ir::Value operand, Readable readable);
+/// Whether there is one, of the operand's own dtype.
+bool reads_in_place(const Stored& stored, ir::Value operand, Readable readable);
 
 /// What a group reads an operand from.
 struct Source {

@@ -2,12 +2,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
-#include <memory>
-#include <mutex>
+#include <utility>
 #include <vector>
-
-#include "support/lazy.h"
 
 namespace brasa::runtime::cuda {
 namespace {
@@ -15,34 +11,10 @@ namespace {
 constexpr int64_t kMostFeatures = 128;
 constexpr double kLog2E = 1.4426950408889634;
 
-// A kernel on one device.
-struct Ready {
-  std::shared_ptr<const Module> module;
-  Function function;
-  int threads, rows, shared_bytes;
-};
-
-const Ready& ready(AttentionPass pass, const AttentionKind& kind, Device& device) {
-  using Key = std::tuple<const Device*, AttentionPass, AttentionKind>;
-  static constinit Mutex mutex;
-  static constinit Lazy<std::map<Key, Ready>> all;
-  std::lock_guard lock(mutex);
-  auto [it, fresh] = all->try_emplace({&device, pass, kind});
-  if (!fresh) return it->second;
-  try {
-    AttentionKernel kernel = attention_kernel(pass, kind);
-    KernelImage image{
-        kind.grouped ? "nvptx+sm_90a" : "nvptx+sm_80", {{kernel.name}}, {kernel.text.begin(), kernel.text.end()}};
-    it->second.module = device.load(image);
-    it->second.function = it->second.module->kernel(kernel.name);
-    it->second.threads = kernel.threads;
-    it->second.rows = kernel.rows;
-    it->second.shared_bytes = kernel.shared_bytes;
-    return it->second;
-  } catch (...) {
-    all->erase(it);
-    throw;
-  }
+using KindOfPass = std::pair<AttentionPass, AttentionKind>;
+WrittenKernel write(const KindOfPass& kind) { return attention_kernel(kind.first, kind.second); }
+const ReadyKernel& ready(AttentionPass pass, const AttentionKind& kind, Device& device) {
+  return ready_kernel(write, KindOfPass(pass, kind), device);
 }
 
 int64_t element_of(const AttentionKind& kind) { return static_cast<int64_t>(size_of(kind.dtype)); }
@@ -92,7 +64,7 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
   AttentionKind kind = kind_of(a, heads, device);
   kind.grouped = kind.grouped && pass != AttentionPass::ForwardOfHead;
   kind.tall = !kind.grouped && is_tall(pass, a, rows, device);
-  const Ready& kernel = ready(pass, kind, device);
+  const ReadyKernel& kernel = ready(pass, kind, device);
   int64_t tiles = (rows + kernel.rows - 1) / kernel.rows;
   std::vector<Slot> slots;
   for (int64_t size : {a.queries, a.keys, a.heads, a.batches * a.heads, tiles})
@@ -101,12 +73,7 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
   slots.push_back(bits(static_cast<float>(a.scale)));
   for (const Heads& h : heads) add_heads(slots, h, element_of(kind));
   for (void* v : vectors) slots.push_back(reinterpret_cast<Slot>(v));
-  device.launch({.kernel = kernel.function,
-                 .slots = slots,
-                 .count = a.batches * a.heads * tiles,
-                 .threads = kernel.threads,
-                 .scratch_bytes = static_cast<size_t>(kernel.shared_bytes)},
-                stream);
+  kernel.launch(a.batches * a.heads * tiles, slots, device, stream);
 }
 
 // Of much fewer rows most of a block would have nothing to do.
@@ -134,15 +101,14 @@ void run_attention_of_row(const AttentionOfRow& a, const Heads& out, Device& dev
   if (a.kind.cached) read.insert(read.end(), {a.key_row, a.value_row});
   AttentionKind kind = a.kind;
   for (const Heads& h : read) kind.wide = kind.wide && is_aligned(h, kind);
-  const Ready& kernel = ready(AttentionPass::OfRow, kind, device);
+  const ReadyKernel& kernel = ready(AttentionPass::OfRow, kind, device);
   std::vector<Slot> slots = {static_cast<Slot>(a.keys), static_cast<Slot>(a.heads),
                              bits(static_cast<float>(a.scale * kLog2E))};
   add_heads(slots, a.mask, 1);
   add_heads(slots, out, element_of(kind));
   for (const Heads& h : read) add_heads(slots, h, element_of(kind));
   if (a.kind.cached) slots.push_back(reinterpret_cast<Slot>(a.at));
-  device.launch({.kernel = kernel.function, .slots = slots, .count = a.batches * a.heads, .threads = kernel.threads},
-                stream);
+  kernel.launch(a.batches * a.heads, slots, device, stream);
 }
 
 void run_attention(const Attention& a, const Heads& out, Device& device, Stream stream) {
@@ -157,12 +123,11 @@ void run_attention_backward(const Attention& a, const Heads& ct, const Heads& ou
     return launch(AttentionPass::BackwardOfHead, a, a.keys,
                   {a.query, a.key, a.value, ct, out, by_query, by_key, by_value}, {a.log_sum}, device, stream);
   auto bytes = static_cast<size_t>(a.batches * a.heads * a.queries * size_of(DType::Float32));
-  void* inner = device.allocate(bytes, stream);  // Σ ct · out over the features
-  launch(AttentionPass::ByQuery, a, a.queries, {a.query, a.key, a.value, ct, out, by_query}, {a.log_sum, inner}, device,
-         stream);
-  launch(AttentionPass::ByKey, a, a.keys, {a.query, a.key, a.value, ct, by_key, by_value}, {a.log_sum, inner}, device,
-         stream);
-  device.deallocate(inner, bytes, stream);
+  Scratch inner(bytes, device, stream);  // Σ ct · out over the features
+  launch(AttentionPass::ByQuery, a, a.queries, {a.query, a.key, a.value, ct, out, by_query}, {a.log_sum, inner.data()},
+         device, stream);
+  launch(AttentionPass::ByKey, a, a.keys, {a.query, a.key, a.value, ct, by_key, by_value}, {a.log_sum, inner.data()},
+         device, stream);
 }
 
 }  // namespace brasa::runtime::cuda

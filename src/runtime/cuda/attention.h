@@ -1,9 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
-#include "runtime/device.h"
+#include "runtime/cuda/ready_kernels.h"
 
 // Attention in one pass, without the matrix of scores in memory, on tensor cores (Dao et al. 2022): kernels of our own, whose text
 // attention_kernels.cpp writes.
@@ -59,17 +58,12 @@ void run_attention_backward(const Attention& a, const Heads& ct, const Heads& ou
 bool takes_attention_of_row(DType dtype, int64_t features);
 void run_attention_of_row(const AttentionOfRow& a, const Heads& out, Device& device, Stream stream);
 
-/// A kernel's text and how to launch it.
-struct AttentionKernel {
-  std::string name, text;
-  int threads, rows;     // of a block: its part of the queries, or of the keys
-  int shared_bytes = 0;  // that its launch gives, where the text has none of its own
-};
+/// A block's rows are its part of the queries, or of the keys.
 enum class AttentionPass : uint8_t { Forward, ForwardOfHead, ByQuery, ByKey, BackwardOfHead, OfRow };
 /// Queries and keys of a head that one block has all of.
 constexpr int kMostRowsOfHead = 208;
-AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind);
-AttentionKernel attention_of_row(const AttentionKind& kind);                      // of AttentionPass::OfRow
-AttentionKernel attention_backward_of_head_by_groups(const AttentionKind& kind);  // of BackwardOfHead
+WrittenKernel attention_kernel(AttentionPass pass, const AttentionKind& kind);
+WrittenKernel attention_of_row(const AttentionKind& kind);                      // of AttentionPass::OfRow
+WrittenKernel attention_backward_of_head_by_groups(const AttentionKind& kind);  // of BackwardOfHead
 
 }  // namespace brasa::runtime::cuda

@@ -11,7 +11,7 @@ class Kernel final : public AttentionTiles {
  public:
   using AttentionTiles::AttentionTiles;
 
-  AttentionKernel write() {
+  WrittenKernel write() {
     begin();
     switch (pass_) {
       case AttentionPass::Forward: forward(); return kernel("attention", own_rows_, shared_bytes());
@@ -28,11 +28,11 @@ class Kernel final : public AttentionTiles {
 
  private:
   // Of a block's rows. More shared memory than a kernel may have is what its launch gives.
-  AttentionKernel kernel(const char* name, int rows, int shared) const {
+  WrittenKernel kernel(const char* name, int rows, int shared) const {
     constexpr int kMostOfText = 48 << 10;
     bool given = shared > kMostOfText;
     std::string text = p_.kernel(name, parameters_, threads(), given ? 0 : shared, block_.together, kind_.grouped);
-    return {name, std::move(text), threads(), rows, given ? shared : 0};
+    return {name, std::move(text), threads(), given ? shared : 0, kind_.grouped, rows};
   }
 
   // --- the kernels ---
@@ -397,7 +397,7 @@ class Kernel final : public AttentionTiles {
 
 }  // namespace
 
-AttentionKernel attention_kernel(AttentionPass pass, const AttentionKind& kind) {
+WrittenKernel attention_kernel(AttentionPass pass, const AttentionKind& kind) {
   if (pass == AttentionPass::OfRow) return attention_of_row(kind);
   if (pass == AttentionPass::BackwardOfHead && kind.grouped) return attention_backward_of_head_by_groups(kind);
   return Kernel(pass, kind).write();

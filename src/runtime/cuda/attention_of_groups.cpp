@@ -10,7 +10,7 @@ class Kernel final : public AttentionTiles {
  public:
   explicit Kernel(const AttentionKind& kind) : AttentionTiles(AttentionPass::BackwardOfHead, kind) {}
 
-  AttentionKernel write() {
+  WrittenKernel write() {
     begin();
     Rows query = next_rows(), key = next_rows(), value = next_rows(), ct = next_rows(), out = next_rows(),
          to_query = next_rows(), to_key = next_rows(), to_value = next_rows();
@@ -70,7 +70,7 @@ class Kernel final : public AttentionTiles {
     store_rows(by_query, all(scale_), own, to_query, queries_);
 
     std::string text = p_.kernel(kName, parameters_, threads(), 0, 1, true);
-    return {kName, std::move(text), threads(), tile_, kParts * tile_bytes() + kNumberBytes};
+    return {kName, std::move(text), threads(), kParts * tile_bytes() + kNumberBytes, true, tile_};
   }
 
  private:
@@ -142,6 +142,6 @@ class Kernel final : public AttentionTiles {
 
 }  // namespace
 
-AttentionKernel attention_backward_of_head_by_groups(const AttentionKind& kind) { return Kernel(kind).write(); }
+WrittenKernel attention_backward_of_head_by_groups(const AttentionKind& kind) { return Kernel(kind).write(); }
 
 }  // namespace brasa::runtime::cuda

@@ -17,7 +17,7 @@ class Kernel final : public AttentionTiles {
         chunks_(static_cast<int>(kind.features / 8)),
         lanes_(static_cast<int>(std::bit_ceil(static_cast<unsigned>(chunks_)))) {}
 
-  AttentionKernel write() {
+  WrittenKernel write() {
     find_block();
     Rows mask = next_rows(), out = next_rows(), query = next_rows(), key = next_rows(), value = next_rows();
     key_ = {beside(key), key.step};
@@ -38,7 +38,7 @@ class Kernel final : public AttentionTiles {
     join_lanes();
     join_warps(out);
     std::string text = p_.kernel("attention_of_row", parameters_, threads(), shared_bytes());
-    return {"attention_of_row", std::move(text), threads(), 1};
+    return {"attention_of_row", std::move(text), threads()};
   }
 
  private:
@@ -200,6 +200,6 @@ class Kernel final : public AttentionTiles {
 
 }  // namespace
 
-AttentionKernel attention_of_row(const AttentionKind& kind) { return Kernel(kind).write(); }
+WrittenKernel attention_of_row(const AttentionKind& kind) { return Kernel(kind).write(); }
 
 }  // namespace brasa::runtime::cuda

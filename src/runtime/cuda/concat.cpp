@@ -1,7 +1,6 @@
 #include "runtime/cuda/concat.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <vector>
 
@@ -15,13 +14,8 @@ constexpr int kMostParts = 32;                    // of a launch
 constexpr int64_t kMostUnits = int64_t{1} << 31;  // of a part in a launch
 
 enum Parameter : int { kTo, kRows, kWidth, kParts };  // the result's address; rows; units of a row
-enum PartParameter : int {
-  kFrom,
-  kBlock,
-  kSize,
-  kAt,
-  kOfPart
-};  // its address, first block, units of a row, and where these go in a row
+// Of a part: its address, its first block, units of a row, and where these go in a row of the result.
+enum PartParameter : int { kFrom, kBlock, kSize, kAt, kOfPart };
 
 // A block copies units of one part.
 class Kernel {
@@ -63,18 +57,13 @@ class Kernel {
   }
 
  private:
-  static std::string braces(const Regs& r) { return str("{", r[0], ", ", r[1], ", ", r[2], ", ", r[3], "}"); }
-  std::string type() const {
-    constexpr const char* kTypes[] = {"u8", "u16", "b32", "b64", "v4.b32"};
-    return kTypes[std::bit_width(static_cast<unsigned>(unit_)) - 1];
-  }
   Regs loaded(const Reg& at) {
     Regs out = p_.fresh(unit_ == 8 ? 'd' : 'r', unit_ == 16 ? 4 : 1);
-    p_.op(str("ld.global.", type()), unit_ == 16 ? braces(out) : out[0], str("[", at, "]"));
+    p_.op(str("ld.global.", memory_type(unit_)), unit_ == 16 ? braces(out) : out[0], str("[", at, "]"));
     return out;
   }
   void store(const Reg& at, const Regs& v) {
-    p_.op(str("st.global.", type()), str("[", at, "]"), unit_ == 16 ? braces(v) : v[0]);
+    p_.op(str("st.global.", memory_type(unit_)), str("[", at, "]"), unit_ == 16 ? braces(v) : v[0]);
   }
 
   int unit_;

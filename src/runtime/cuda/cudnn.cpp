@@ -306,15 +306,12 @@ class Way {
 
   Status run_as(const Plan& plan, const Convolution& c, Device& device, Stream stream) const {
     check(dnn().set_stream(handle_, device.native_stream(stream)), "cudnnSetStream");
-    // Work to come on this stream may have it once this is given.
-    void* workspace = device.allocate(plan.workspace, stream);
+    Scratch workspace(plan.workspace, device, stream);
     Described pointers(kPointers);
     pointers.set_all(kPointerIds, kOfInt, std::array{kImageId, kWeightId, kResultId})
         .set_all(kPointerData, kOfPointer, std::array{c.image_data, c.weight_data, c.result_data})
-        .set(kPointerWorkspace, kOfPointer, workspace);
-    Status status = pointers.finishes() ? dnn().run(handle_, plan.description.part(), pointers.part()) : -1;
-    device.deallocate(workspace, plan.workspace, stream);
-    return status;
+        .set(kPointerWorkspace, kOfPointer, workspace.data());
+    return pointers.finishes() ? dnn().run(handle_, plan.description.part(), pointers.part()) : -1;
   }
 
   Handle handle_;

@@ -98,8 +98,8 @@ Properties properties_of(int index) {
   p.limits.is_integrated = attribute(kIntegrated) != 0;
   p.loops = Loops::Gpu;
   p.target = p.code = target_for(p.limits.major * 10 + p.limits.minor);
-  constexpr int kTensorCoresOfBfloat16 =
-      8;  // and of TF32, whose kernels attention.h has; other kernels of ours are for these, too
+  // And of TF32. All kernels that are written here are for GPUs that have them.
+  constexpr int kTensorCoresOfBfloat16 = 8;
   if (p.limits.major >= kTensorCoresOfBfloat16)
     p.libraries.insert(p.libraries.begin(), {"attention", "attention_tf32", "sort", "concat"});
   if (have_convolutions()) p.libraries.insert(p.libraries.begin(), "cudnn");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,5 +105,17 @@ class Ptx {
   std::string body_;
   int counts_[26] = {}, labels_ = 0;
 };
+
+/// Registers as one operand.
+inline std::string braces(const Ptx::Regs& regs) {
+  std::string out = "{";
+  for (size_t i = 0; i < regs.size(); ++i) out += (i ? ", " : "") + regs[i];
+  return out + "}";
+}
+/// What memory of so many bytes is to an instruction that reads or writes it; of 16 it takes four registers.
+inline const char* memory_type(int bytes) {
+  constexpr const char* kTypes[] = {"u8", "u16", "b32", "b64", "v4.b32"};
+  return kTypes[std::bit_width(static_cast<unsigned>(bytes)) - 1];
+}
 
 }  // namespace brasa::runtime::cuda

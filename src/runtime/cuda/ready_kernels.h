@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/ways.h"
 #include "runtime/device.h"
+#include "support/mutex.h"
 
 // Kernels whose text this library writes itself, loaded when they are first needed.
 namespace brasa::runtime::cuda {
@@ -17,13 +18,14 @@ struct WrittenKernel {
   std::string name, text;
   int threads, shared_bytes = 0;  // that its launch gives, where the text has none of its own
   bool hopper = false;            // for GPUs of capability 9.0 alone
+  int rows = 0;                   // of a block, where its launch counts blocks by rows
 };
 
 /// A kernel on one device.
 struct ReadyKernel {
   std::shared_ptr<const Module> module;
   Function function = nullptr;
-  int threads = 0, shared_bytes = 0;
+  int threads = 0, shared_bytes = 0, rows = 0;
 
   void launch(int64_t blocks, std::span<const Slot> slots, Device& device, Stream stream) const {
     device.launch({.kernel = function,
@@ -39,7 +41,7 @@ struct ReadyKernel {
 template <class Kind>
 const ReadyKernel& ready_kernel(WrittenKernel (*write)(const Kind&), const Kind& kind, Device& device) {
   struct Kernels {
-    std::mutex mutex;
+    Mutex mutex;
     std::map<std::pair<WrittenKernel (*)(const Kind&), Kind>, ReadyKernel> ready;
   };
   Kernels& all = kept_of<Kernels>(device);
@@ -50,23 +52,7 @@ const ReadyKernel& ready_kernel(WrittenKernel (*write)(const Kind&), const Kind&
   std::shared_ptr<const Module> module = device.load(
       {kernel.hopper ? "nvptx+sm_90a" : "nvptx+sm_80", {{kernel.name}}, {kernel.text.begin(), kernel.text.end()}});
   Function function = module->kernel(kernel.name);
-  return all.ready[{write, kind}] = {std::move(module), function, kernel.threads, kernel.shared_bytes};
+  return all.ready[{write, kind}] = {std::move(module), function, kernel.threads, kernel.shared_bytes, kernel.rows};
 }
-
-/// Memory for work of a stream that is given before this ends.
-class Scratch {
- public:
-  Scratch(size_t bytes, Device& device, Stream stream)
-      : device_(device), stream_(stream), bytes_(bytes), data_(device.allocate(bytes, stream)) {}
-  ~Scratch() { device_.deallocate(data_, bytes_, stream_); }
-  Scratch(const Scratch&) = delete;
-  Slot address() const { return reinterpret_cast<Slot>(data_); }
-
- private:
-  Device& device_;
-  Stream stream_;
-  size_t bytes_;
-  void* data_;
-};
 
 }  // namespace brasa::runtime::cuda

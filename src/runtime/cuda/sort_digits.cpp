@@ -25,16 +25,10 @@ class Part : public SortItems {
     if (kind_.given || kind_.last) start_ = line_start(line_);
     // Where the line's keys and places begin.
     Reg before = p_.d("mul.wide.u32", line_, length_);
-    if (!kind_.given) keys_from_ = p_.d("mad.lo.s64", before, key_bytes(), p_.parameter(kKeysFrom));
-    if (kind_.step != SortStep::Move) return;
-    if (!kind_.given) places_from_ = p_.d("mad.lo.s64", before, 4, p_.parameter(kPlacesFrom));
-    if (kind_.last) return;
-    keys_to_ = p_.d("mad.lo.s64", before, key_bytes(), p_.parameter(kKeysTo));
-    places_to_ = p_.d("mad.lo.s64", before, 4, p_.parameter(kPlacesTo));
+    if (!kind_.given) find_kept(before);
+    if (kind_.step == SortStep::Move && !kind_.last) find_room(before);
   }
-  Reg loaded(const Reg& place) {
-    return kind_.given ? loaded_element(element_at(start_, place)) : loaded_key(keys_from_, place);
-  }
+  Reg loaded(const Reg& place) { return kind_.given ? loaded_element(element_at(start_, place)) : kept_key(place); }
   Reg key(const Reg& loaded) { return kind_.given ? key_of_element(loaded) : loaded; }
   // Its address in the table, for the thread's digit.
   Reg table_at() {
@@ -43,7 +37,7 @@ class Part : public SortItems {
     return p_.d("mad.lo.s64", p_.d("add.s64", at, extended(part_)), 4, p_.parameter(kTable));
   }
 
-  Reg line_, part_, first_, end_, shift_, start_, keys_from_, places_from_, keys_to_, places_to_;
+  Reg line_, part_, first_, end_, shift_, start_;
 };
 
 class Count final : public Part {
@@ -141,11 +135,7 @@ class Move final : public Part {
                 Reg begins = p_.r("ld.shared.b32", in(e.counters[i], counters_at()));
                 Reg to = p_.r("add.u32", begins, e.ranks[i]);
                 p_.when(e.there[i], [&] {
-                  if (!kind_.last) {
-                    p_.op(wide_ ? "st.global.b64" : "st.global.b32",
-                          in(p_.d("mad.wide.u32", to, key_bytes(), keys_to_)), e.keys[i]);
-                    return p_.op("st.global.b32", in(p_.d("mad.wide.u32", to, 4, places_to_)), e.places[i]);
-                  }
+                  if (!kind_.last) return keep(to, e.keys[i], e.places[i]);
                   Reg at = p_.r("sub.u32", to, first);
                   p_.when(p_.p("setp.lt.u32", at, count), [&] { put_result(start_, result, at, e.places[i]); });
                 });
@@ -181,7 +171,7 @@ class Move final : public Part {
       Reg at = p_.r("add.u32", first, 32 * i), inside = p_.r("min.u32", at, last);
       e.there.push_back(p_.p("setp.lt.u32", at, end_));
       e.keys.push_back(loaded(inside));
-      e.places.push_back(kind_.given ? at : p_.r("ld.global.b32", in(p_.d("mad.wide.u32", inside, 4, places_from_))));
+      e.places.push_back(kind_.given ? at : kept_place(inside));
     }
     return e;
   }

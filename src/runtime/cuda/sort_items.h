@@ -1,6 +1,6 @@
 #pragma once
 
-#include <bit>
+#include <utility>
 
 #include "runtime/cuda/ptx.h"
 #include "runtime/cuda/sort.h"
@@ -57,21 +57,11 @@ class SortItems {
     return p_.r("and.b32", wide_ ? p_.r("cvt.u32.u64", above) : above, kDigits - 1);
   }
 
-  // In memory.
-  int key_bytes() const { return wide_ ? 8 : 4; }
-  Reg loaded_key(const Reg& keys, const Reg& i) {
-    std::string at = in(p_.d("mad.wide.u32", i, key_bytes(), keys));
-    return wide_ ? p_.d("ld.global.b64", at) : p_.r("ld.global.b32", at);
-  }
   Reg loaded_element(const Reg& at) {
-    constexpr const char* kLoads[] = {"ld.global.u8", "ld.global.u16", "ld.global.b32", "ld.global.b64"};
-    const char* load = kLoads[std::bit_width(static_cast<unsigned>(bytes_)) - 1];
+    std::string load = str("ld.global.", memory_type(bytes_));
     return wide_ ? p_.d(load, in(at)) : p_.r(load, in(at));
   }
-  void store_element(const Reg& at, const Reg& v) {
-    constexpr const char* kStores[] = {"st.global.u8", "st.global.u16", "st.global.b32", "st.global.b64"};
-    p_.op(kStores[std::bit_width(static_cast<unsigned>(bytes_)) - 1], in(at), v);
-  }
+  void store_element(const Reg& at, const Reg& v) { p_.op(str("st.global.", memory_type(bytes_)), in(at), v); }
   /// See sort.h.
   Reg key_of_element(Reg v) {
     const int64_t ones = wide_ ? -1 : (int64_t{1} << bits_) - 1, sign = sign_bit();
@@ -95,24 +85,41 @@ class SortItems {
     return out;
   }
 
+  // --- keys and places that a launch leaves in memory for the next ---
+
+  /// Those before the `begin`th are others'.
+  void find_kept(const Reg& begin) {
+    keys_from_ = p_.d("mad.lo.s64", begin, key_bytes(), p_.parameter(kKeysFrom));
+    places_from_ = p_.d("mad.lo.s64", begin, 4, p_.parameter(kPlacesFrom));
+  }
+  Reg kept_key(const Reg& i) {
+    std::string at = in(p_.d("mad.wide.u32", i, key_bytes(), keys_from_));
+    return wide_ ? p_.d("ld.global.b64", at) : p_.r("ld.global.b32", at);
+  }
+  Reg kept_place(const Reg& i) { return p_.r("ld.global.b32", in(p_.d("mad.wide.u32", i, 4, places_from_))); }
+  void find_room(const Reg& begin) {
+    keys_to_ = p_.d("mad.lo.s64", begin, key_bytes(), p_.parameter(kKeysTo));
+    places_to_ = p_.d("mad.lo.s64", begin, 4, p_.parameter(kPlacesTo));
+  }
+  void keep(const Reg& i, const Reg& key, const Reg& place) {
+    p_.op(wide_ ? "st.global.b64" : "st.global.b32", in(p_.d("mad.wide.u32", i, key_bytes(), keys_to_)), key);
+    p_.op("st.global.b32", in(p_.d("mad.wide.u32", i, 4, places_to_)), place);
+  }
+
   // --- lines in memory ---
 
-  struct Line {
-    Reg from, to;  // the address of its first element; the number of its first result
-  };
   void find_tensor() {
     length_ = p_.parameter32(kLength);
     step_ = p_.parameter(kStep);
   }
+  /// The address of a line's first element, and the number of its first result.
   Reg line_start(const Reg& line) {
-    Reg across = p_.parameter32(kAcross);
-    Reg outer = extended(p_.r("div.u32", line, across)), inner = extended(p_.r("rem.u32", line, across));
+    auto [outer, inner] = parts_of(line);
     Reg at = p_.d("mad.lo.s64", outer, p_.parameter(kSpan), p_.parameter(kX));
     return p_.d("mad.lo.s64", inner, bytes_, at);
   }
   Reg result_start(const Reg& line) {
-    Reg across = p_.parameter32(kAcross);
-    Reg outer = extended(p_.r("div.u32", line, across)), inner = extended(p_.r("rem.u32", line, across));
+    auto [outer, inner] = parts_of(line);
     return p_.d("mad.lo.s64", outer, p_.parameter(kResultSpan), inner);
   }
   Reg element_at(const Reg& start, const Reg& place) { return p_.d("mad.lo.s64", extended(place), step_, start); }
@@ -203,6 +210,12 @@ class SortItems {
   }
 
  private:
+  int key_bytes() const { return wide_ ? 8 : 4; }
+  // Which of the outer ones, and which of its neighbours.
+  std::pair<Reg, Reg> parts_of(const Reg& line) {
+    Reg across = p_.parameter32(kAcross);
+    return {extended(p_.r("div.u32", line, across)), extended(p_.r("rem.u32", line, across))};
+  }
   int64_t magnitude() const { return wide_ ? INT64_MAX : (int64_t{1} << (bits_ - 1)) - 1; }
   int64_t sign_bit() const { return wide_ ? INT64_MIN : int64_t{1} << (bits_ - 1); }
 
@@ -240,6 +253,9 @@ class SortItems {
   const bool wide_;
   int threads_ = 0, items_ = 0;
   Reg thread_, block_, lane_, warp_, shared_, length_, step_;
+
+ private:
+  Reg keys_from_, places_from_, keys_to_, places_to_;
 };
 
 }  // namespace brasa::runtime::cuda

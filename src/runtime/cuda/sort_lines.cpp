@@ -95,22 +95,14 @@ class Select final : public SortItems {
       line_ = p_.r("div.u32", block_, blocks);
       first_ = p_.r("mul.lo.u32", p_.r("rem.u32", block_, blocks), part);
       end_ = p_.r("min.u32", p_.r("add.u32", first_, part), length_);
-      Reg before = p_.d("mul.wide.u32", block_, p_.parameter32(kCount));
-      keys_to_ = p_.d("mad.lo.s64", before, key_bytes(), p_.parameter(kKeysTo));
-      places_to_ = p_.d("mad.lo.s64", before, 4, p_.parameter(kPlacesTo));
+      find_room(p_.d("mul.wide.u32", block_, p_.parameter32(kCount)));
     }
     if (kind_.given) {
       start_ = line_start(line_);
     } else {
       end_ = p_.r("mul.lo.u32", p_.parameter32(kBlocks), p_.parameter32(kCount));
-      Reg before = p_.d("mul.wide.u32", line_, end_);
-      keys_from_ = p_.d("mad.lo.s64", before, key_bytes(), p_.parameter(kKeysFrom));
-      places_from_ = p_.d("mad.lo.s64", before, 4, p_.parameter(kPlacesFrom));
+      find_kept(p_.d("mul.wide.u32", line_, end_));
     }
-  }
-  void keep(const Reg& i, const Reg& key, const Reg& place) {
-    p_.op(wide_ ? "st.global.b64" : "st.global.b32", in(p_.d("mad.wide.u32", i, key_bytes(), keys_to_)), key);
-    p_.op("st.global.b32", in(p_.d("mad.wide.u32", i, 4, places_to_)), place);
   }
 
   // All of the block's elements: `use` gets a key, its place, and whether they are there.
@@ -127,8 +119,8 @@ class Select final : public SortItems {
                   places.push_back(at);
                   keys.push_back(loaded_element(element_at(start_, inside)));
                 } else {
-                  places.push_back(p_.r("ld.global.b32", in(p_.d("mad.wide.u32", inside, 4, places_from_))));
-                  keys.push_back(loaded_key(keys_from_, inside));
+                  places.push_back(kept_place(inside));
+                  keys.push_back(kept_key(inside));
                 }
               }
               for (int i = 0; i < kTogether; ++i)
@@ -235,7 +227,7 @@ class Select final : public SortItems {
     return p_.p("or.pred", keys_compare("lt", key, last_key), p_.p("and.pred", same, before));
   }
 
-  Reg line_, first_, end_, start_, keys_from_, places_from_, keys_to_, places_to_;
+  Reg line_, first_, end_, start_;
 };
 
 }  // namespace

@@ -22,11 +22,6 @@ class TensorCores {
  protected:
   bool rounds() const { return dtype_ == DType::Float32; }
 
-  static std::string braces(const Regs& regs) {
-    std::string out = "{";
-    for (size_t i = 0; i < regs.size(); ++i) out += (i ? ", " : "") + regs[i];
-    return out + "}";
-  }
   static std::string number(double v) {
     constexpr char kDigits[] = "0123456789abcdef";
     uint32_t bits = std::bit_cast<uint32_t>(static_cast<float>(v));

@@ -9,7 +9,7 @@
 #include "runtime/device.h"
 #include "support/lazy.h"
 
-// What the files share that run calls of a library, each of which it may know several ways to compute.
+// What the files share that run calls of a library or kernels of our own.
 namespace brasa::runtime::cuda {
 
 /// The largest power of 2, up to `most`, that the address is a multiple of.
@@ -35,6 +35,23 @@ size_t quickest(size_t count, int runs, Device& device, Stream stream, const Run
   }
   return best;
 }
+
+/// Memory for work of a stream that is given before this ends.
+class Scratch {
+ public:
+  Scratch(size_t bytes, Device& device, Stream stream)
+      : device_(device), stream_(stream), bytes_(bytes), data_(device.allocate(bytes, stream)) {}
+  ~Scratch() { device_.deallocate(data_, bytes_, stream_); }
+  Scratch(const Scratch&) = delete;
+  void* data() const { return data_; }
+  Slot address() const { return reinterpret_cast<Slot>(data_); }
+
+ private:
+  Device& device_;
+  Stream stream_;
+  size_t bytes_;
+  void* data_;
+};
 
 /// What a library keeps of one device. Never destroyed, as devices are: work may end late.
 template <class State>

@@ -58,11 +58,8 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in
 
 bool reads(const Node& n, const Stored& stored) {
   auto all = [&](const std::vector<size_t>& args, Readable readable) {
-    for (size_t i : args) {
-      Value v = n.arg<Value>(i), from = source_in(stored, v, readable);
-      if (!from || type_of(from).dtype != type_of(v).dtype) return false;
-    }
-    return true;
+    return std::all_of(args.begin(), args.end(),
+                       [&](size_t i) { return reads_in_place(stored, n.arg<Value>(i), readable); });
   };
   return all(heads_of(n), are_heads) && all(vectors_of(n), is_contiguous);
 }
@@ -314,10 +311,7 @@ void place_row(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>
 }
 
 bool reads_row(const Node& n, const Stored& stored) {
-  auto reads_at = [&](size_t i, Readable readable) {
-    Value v = n.arg<Value>(i), from = source_in(stored, v, readable);
-    return from && type_of(from).dtype == type_of(v).dtype;
-  };
+  auto reads_at = [&](size_t i, Readable readable) { return reads_in_place(stored, n.arg<Value>(i), readable); };
   for (size_t i : rows_of(n))
     if (!reads_at(i, are_heads)) return false;
   return !is_cached(n) || reads_at(5, is_anywhere);

@@ -22,10 +22,7 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in
 
 bool reads(const ir::Node& n, const Stored& stored) {
   const auto& parts = n.arg<std::vector<Value>>(0);
-  return std::all_of(parts.begin(), parts.end(), [&](Value v) {
-    Value from = source_in(stored, v, is_contiguous);
-    return from && type_of(from).dtype == type_of(v).dtype;
-  });
+  return std::all_of(parts.begin(), parts.end(), [&](Value v) { return reads_in_place(stored, v, is_contiguous); });
 }
 
 // prim::concat(xs, dim)
@@ -52,9 +49,6 @@ class ConcatCall final : public DeviceCall {
       parts.push_back({static_cast<const std::byte*>(tensors[p.input]) + p.offset(symbols), p.bytes(symbols)});
     runtime::cuda::run_concat(parts, rows_(symbols), tensors[result_], device, stream);
   }
-
- protected:
-  double products(const int64_t*) const override { return 0; }
 
  private:
   struct Part {

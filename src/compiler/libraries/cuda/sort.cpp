@@ -18,10 +18,7 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<ir::Value>
   args[0] = placed(args[0].get<ir::Value>(), false, is_contiguous, graph, in_memory);
 }
 
-bool reads(const Node& n, const Stored& stored) {
-  auto x = n.arg<ir::Value>(0), from = source_in(stored, x, is_contiguous);
-  return from && type_of(from).dtype == type_of(x).dtype;
-}
+bool reads(const Node& n, const Stored& stored) { return reads_in_place(stored, n.arg<ir::Value>(0), is_contiguous); }
 
 // prim::sort(x, dim, descending, first, count)
 class SortCall final : public DeviceCall {
@@ -51,9 +48,6 @@ class SortCall final : public DeviceCall {
                              count_(symbols), x, tensors[values_], tensors[values_ + 1]},
                             device, stream);
   }
-
- protected:
-  double products(const int64_t*) const override { return 0; }
 
  private:
   size_t x_, values_;
