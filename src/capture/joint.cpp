@@ -46,6 +46,14 @@ std::vector<Edge> edges_of(const std::vector<HeldResult>& held) {
   return out;
 }
 
+// What was made in inference mode may be kept: recording has refused the operators whose derivatives read it.
+Tensor without_inference(const Tensor& t) {
+  if (!t.defined() || !impl_of(t)->inference) return t;
+  Tensor out = shallow_copy(t);
+  impl_of(out)->inference = false;
+  return out;
+}
+
 class SegmentNode final : public Node, public Pooled {
  public:
   /// Without halves its derivative runs operator by operator.
@@ -53,9 +61,9 @@ class SegmentNode final : public Node, public Pooled {
               const SavedRun& run, const GradientFlow& flow)
       : joint_(std::move(joint)), halves_(std::move(halves)), device_(device), binding_(run.binding) {
     watched_ = std::exchange(internals_->anomaly, nullptr) != nullptr;
-    for (const Tensor& t : run.inputs) inputs_.emplace_back(t, false);
+    for (const Tensor& t : run.inputs) inputs_.emplace_back(without_inference(t), false);
     for (size_t i = 0; i < run.saved.size(); ++i)
-      saved_.emplace_back(run.saved[i], halves_->saved[i].from != transforms::Saved::From::Input);
+      saved_.emplace_back(without_inference(run.saved[i]), halves_->saved[i].from != transforms::Saved::From::Input);
     for (const GradientFlow::Slot& s : flow.slots) roots_.push_back({flow.roots[s.root], s.result});
     for (const GradientFlow::View& v : flow.views) views_.push_back({v.held, 0});
   }

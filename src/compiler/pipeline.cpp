@@ -232,7 +232,8 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
       [&] {
         std::optional<Tuner> tuner;
         if (options.measure && options.target.empty() && device_for(options).on_host())
-          tuner.emplace(device_for(options), machine, suffix(options.numbers), facts, options.tune_seconds,
+          tuner.emplace(device_for(options), machine, suffix(options.numbers),
+                        ExampleSizes(facts, p.defined ? &*p.defined : nullptr), options.tune_seconds,
                         out.plan.steps.size());
         for (const Group& group : out.plan.steps) {
           auto [it, added] = out.made.try_emplace(key_of(group));

@@ -68,7 +68,8 @@ TEST(Tuner, CandidatesGiveTheSameBits) {
       for (const GraphPass& pass : passes) pass.run(p, {facts, machine});
     for (const Group& group : fuse(*p.graph, p.in_memory, machine, p.groups).groups) {
       if (group.kind != GroupKind::Contraction && group.kind != GroupKind::Loops) continue;
-      Trial trial(group, host, "", facts);
+      ExampleSizes sizes(facts, nullptr);
+      Trial trial(group, host, "", sizes);
       ASSERT_TRUE(trial.prepare());
       std::mt19937 random(17);
       for (size_t i = 0; i < group.inputs.size(); ++i) {
@@ -123,6 +124,21 @@ TEST(Tuner, ResultsAndTheKeptChoice) {
   int64_t first = Tuner::measured() - before;
   again();
   EXPECT_EQ(Tuner::measured() - before, first) << "the choice is read from the disk";
+}
+
+// What has no elements has no last one, and the span of its strides may be negative.
+TEST(Tuner, WithoutElementsNothingIsMeasured) {
+  int64_t before = Tuner::measured();
+  testing::Options options;
+  options.compile.measure = true;
+  options.symbolic = true;
+  testing::check(
+      {{DType::Float32, {0, 31}}, {DType::Float32, {31, 0}}},
+      [](const Values& v) {
+        return Values{ops::exp(v[0]) * prim::transpose(v[1], {1, 0}), prim::reduce(v[0] * 5, {0}, "add")};
+      },
+      options);
+  EXPECT_EQ(Tuner::measured(), before);
 }
 
 TEST(Tuner, NoTimeMeasuresNothing) {

@@ -35,8 +35,32 @@ std::atomic<int64_t> count_of_measured{0};
 
 }  // namespace
 
-Trial::Trial(const Group& group, runtime::Device& device, std::string options, const ir::Facts& facts)
-    : group_(group), device_(device), options_(std::move(options)), facts_(facts) {}
+ExampleSizes::ExampleSizes(const ir::Facts& facts, const DefinedSymbols* defined)
+    : facts_(facts), first_(defined ? defined->first : UINT32_MAX) {
+  if (!defined) return;
+  for (const ir::Expr& e : defined->are) values_.push_back(known(e) ? std::optional(value(e)) : std::nullopt);
+}
+
+bool ExampleSizes::known(const ir::Expr& e) const {
+  std::vector<ir::Expr> symbols;
+  ir::collect_symbols(e, symbols);
+  return std::all_of(symbols.begin(), symbols.end(), [&](const ir::Expr& s) {
+    if (s->kind != ir::ExprKind::Size || s->id < first_) return facts_.has_hint(s);
+    size_t k = s->id - first_;
+    return k < values_.size() && values_[k].has_value();
+  });
+}
+
+int64_t ExampleSizes::value(const ir::Expr& e) const {
+  ir::Expr of_inputs = ir::substitute(e, [&](const ir::Expr& s) -> std::optional<ir::Expr> {
+    if (s->kind != ir::ExprKind::Size || s->id < first_) return std::nullopt;
+    return ir::Expr(values_.at(s->id - first_).value());
+  });
+  return of_inputs.is_constant() ? of_inputs.constant() : facts_.hint(of_inputs);
+}
+
+Trial::Trial(const Group& group, runtime::Device& device, std::string options, const ExampleSizes& sizes)
+    : group_(group), device_(device), options_(std::move(options)), sizes_(sizes) {}
 
 bool Trial::prepare() {
   for (const ir::Input& in : group_.graph->inputs())
@@ -48,9 +72,12 @@ bool Trial::prepare() {
 
 bool Trial::add_tensor(ir::Value v, const std::vector<ir::Expr>& strides, bool input) {
   const ir::Type& type = type_of(v);
+  // Without elements there is nothing to measure, and no span of memory.
+  for (const ir::Expr& e : type.shape)
+    if (!sizes_.known(e) || sizes_.value(e) == 0) return false;
   ir::Expr span = span_of(type, strides);
-  if (!known(span) || value(span) > kMostBytes) return false;
-  int64_t bytes = value(span) * size_of(type.dtype), all = bytes;
+  if (!sizes_.known(span) || sizes_.value(span) > kMostBytes) return false;
+  int64_t bytes = sizes_.value(span) * size_of(type.dtype), all = bytes;
   for (const Memory& m : memory_) all += static_cast<int64_t>(m.bytes);
   if (all > kMostBytes) return false;
   memory_.emplace_back(device_, static_cast<size_t>(bytes), runtime::kDefaultStream);
@@ -87,12 +114,12 @@ Trial::Call Trial::call(const Lowered& lowered, const LoadedKernel& kernel) cons
   for (int b : lowered.buffers)
     out.slots.push_back(reinterpret_cast<runtime::Slot>(memory_[static_cast<size_t>(b)].data));
   out.slots.resize(out.slots.size() + lowered.numbers.size());
-  for (ir::Expr e : layout.sizes) out.slots.push_back(static_cast<runtime::Slot>(value(e)));
+  for (ir::Expr e : layout.sizes) out.slots.push_back(static_cast<runtime::Slot>(sizes_.value(e)));
   out.launch.kernel = kernel.function;
   out.launch.addresses = lowered.buffers.size();
-  out.launch.count = value(layout.count);
+  out.launch.count = sizes_.value(layout.count);
   out.launch.grain = lowered.grain;
-  out.launch.scratch_bytes = static_cast<size_t>(value(layout.scratch_bytes));
+  out.launch.scratch_bytes = static_cast<size_t>(sizes_.value(layout.scratch_bytes));
   return out;
 }
 
@@ -109,12 +136,12 @@ double Trial::run(std::vector<Call>& calls) const {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-Tuner::Tuner(runtime::Device& device, const Machine& machine, std::string options, const ir::Facts& facts,
-             double seconds, size_t groups)
+Tuner::Tuner(runtime::Device& device, const Machine& machine, std::string options, ExampleSizes sizes, double seconds,
+             size_t groups)
     : device_(device),
       machine_(machine),
       options_(std::move(options)),
-      facts_(facts),
+      sizes_(std::move(sizes)),
       end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))),
       progress_(groups, /*lines=*/false) {}
 
@@ -126,7 +153,7 @@ Schedule Tuner::best(const Group& group, const std::string& key, Schedule first)
   std::string sizes;
   for (const ir::Input& in : group.graph->inputs())
     for (ir::Expr e : type_of(in.value).shape)
-      if (!e.is_constant()) sizes += str(facts_.has_hint(e) ? facts_.hint(e) : -1, ",");
+      if (!e.is_constant()) sizes += str(sizes_.known(e) ? sizes_.value(e) : -1, ",");
   std::string name =
       "t" + hash_name(str(kPipelineVersion, "\n", runtime::cpu::processor_model(), "\n", device_.properties().code,
                           options_, " ", machine_.threads, "\n", sizes, "\n", first, "\n", key));
@@ -145,7 +172,7 @@ Schedule Tuner::best(const Group& group, const std::string& key, Schedule first)
 // One choice after the other: the fastest of its values stays.
 Schedule Tuner::search(const Group& group, Schedule best) const {
   if (candidates(group, machine_, best).empty()) return best;
-  Trial trial(group, device_, options_, facts_);
+  Trial trial(group, device_, options_, sizes_);
   if (!trial.prepare()) return best;
   count_of_measured.fetch_add(1, std::memory_order_relaxed);
   double before = trial.measure({&best, 1})[0], part = 1;

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 #include <brasa/progress.h>
 
 #include "compiler/lowering/lower.h"
+#include "compiler/passes/passes.h"
 #include "compiler/run/memory.h"
 #include "compiler/schedules/schedule.h"
 #include "ir/facts.h"
@@ -17,13 +20,29 @@ namespace brasa::compiler {
 
 struct LoadedKernel;
 
+/// What sizes are in the example call, where symbols may be defined beside the graph: hints with their numbers, if there are some, are of
+/// others.
+class ExampleSizes {
+ public:
+  /// What is given must outlive it; null: no symbols are defined.
+  ExampleSizes(const ir::Facts& facts, const DefinedSymbols* defined);
+
+  bool known(const ir::Expr& e) const;
+  int64_t value(const ir::Expr& e) const;
+
+ private:
+  const ir::Facts& facts_;
+  uint32_t first_;                              // defined symbol
+  std::vector<std::optional<int64_t>> values_;  // of defined ones
+};
+
 /// A group with memory of its own for its tensors, of the sizes of the example call, on the host.
 class Trial {
  public:
   /// `options` as load_kernels takes them. What is given must outlive it.
-  Trial(const Group& group, runtime::Device& device, std::string options, const ir::Facts& facts);
+  Trial(const Group& group, runtime::Device& device, std::string options, const ExampleSizes& sizes);
 
-  /// False where sizes are not known, or there would be too much memory.
+  /// False where sizes are not known, something has no elements, or there would be too much memory.
   bool prepare();
   /// Of an input, or after them of an output.
   std::span<std::byte> tensor(size_t i) { return {memory_[i].data, memory_[i].bytes}; }
@@ -36,8 +55,6 @@ class Trial {
     runtime::Launch launch;
     std::vector<runtime::Slot> slots;
   };
-  bool known(ir::Expr e) const { return e.is_constant() || facts_.has_hint(e); }
-  int64_t value(ir::Expr e) const { return e.is_constant() ? e.constant() : facts_.hint(e); }
   bool add_tensor(ir::Value v, const std::vector<ir::Expr>& strides, bool input);
   Call call(const Lowered& lowered, const LoadedKernel& kernel) const;
   double run(std::vector<Call>& calls) const;
@@ -45,7 +62,7 @@ class Trial {
   const Group& group_;
   runtime::Device& device_;
   std::string options_;
-  const ir::Facts& facts_;
+  const ExampleSizes& sizes_;
   std::vector<Memory> memory_;
 };
 
@@ -54,7 +71,7 @@ class Trial {
 class Tuner {
  public:
   /// For so many groups, on a bar of progress. After `seconds` all that is left keeps the schedule it has.
-  Tuner(runtime::Device& device, const Machine& machine, std::string options, const ir::Facts& facts, double seconds,
+  Tuner(runtime::Device& device, const Machine& machine, std::string options, ExampleSizes sizes, double seconds,
         size_t groups);
 
   /// `key`: what tells the group from others.
@@ -70,7 +87,7 @@ class Tuner {
   runtime::Device& device_;
   const Machine& machine_;
   std::string options_;
-  const ir::Facts& facts_;
+  ExampleSizes sizes_;
   Clock::time_point end_;
   ProgressBar progress_;
 };

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "support/error.h"
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/record.h"
+#include "tensor/autograd/saved.h"
 #include "tensor/execute.h"
 #include "tensor/parse.h"
 #include "tensor/recorder.h"
@@ -27,6 +29,23 @@ class RowNode final : public Node, public Pooled {
   std::string name() const override { return op_.backward_name(); }
   std::weak_ptr<Node> self;
   std::optional<DType> computed;  // of a write: what the row gave, which became the target's dtype
+
+  // brasa::Error if the derivative reads operands that were made in inference mode, as eager has it.
+  template <class Metas>
+  void check_kept(eager::CallArgs given, const Metas& of_results) const {
+    bool any = false;
+    eager::each_tensor(given, [&](const Tensor& t) { any = any || impl_of(t)->inference; });
+    if (!any) return;
+    std::vector<bool> inference;
+    eager::each_tensor(given, [&](const Tensor& t) { inference.push_back(impl_of(t)->inference); });
+    std::vector<const Tensor*> operands;  // in the order of those given
+    eager::each_tensor(args_->args(), [&](const Tensor& t) { operands.push_back(&t); });
+    Optionals results = stand_ins(of_results), cts = stand_ins(of_results);
+    each_read(results, cts, [&](const Tensor* t) {
+      auto k = std::find(operands.begin(), operands.end(), t) - operands.begin();
+      if (static_cast<size_t>(k) < operands.size()) check_saved(inference[k]);
+    });
+  }
 
   void keep_results(const std::function<Tensor(uint32_t)>& result) {
     if (internals_->released) return;
@@ -102,9 +121,11 @@ class RowNode final : public Node, public Pooled {
   }
 
   // What stands for results, or cotangents: shapes alone.
-  Optionals stand_ins() const {
+  Optionals stand_ins() const { return stand_ins(internals_->results); }
+  template <class Metas>
+  Optionals stand_ins(const Metas& of_results) const {
     Optionals out;
-    for (ResultMeta meta : internals_->results) {
+    for (ResultMeta meta : of_results) {
       if (computed) meta.dtype = *computed;
       bool flows = meta.defined && differentiable(meta.dtype);
       out.push_back(flows ? std::optional(without_values(meta)) : std::nullopt);
@@ -257,10 +278,11 @@ void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& record
   for (size_t i = 0; i < results.size(); ++i)
     any = any || (results[i].defined() && differentiable(results[i].scalar_type()));
   if (!any) return;  // what it reads may be a view that has no history any more
-  std::shared_ptr<Node> node = recorded_node(op, args, recorder);
+  std::shared_ptr<RowNode> node = recorded_node(op, args, recorder);
   if (!node) return;
+  for (size_t i = 0; i < results.size(); ++i) node->internals().results.emplace_back(results[i]);
+  node->check_kept(args, node->internals().results);
   for (size_t i = 0; i < results.size(); ++i) {
-    node->internals().results.emplace_back(results[i]);
     if (results[i].defined() && differentiable(results[i].scalar_type()))
       set_history(results[i], node, static_cast<uint32_t>(i));
   }
@@ -269,7 +291,10 @@ void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& record
 
 Pending prepare_recorded(eager::Operator& op, eager::CallArgs args, const Tensor& value, Recorder& recorder) {
   std::shared_ptr<RowNode> node = recorded_node(op, args, recorder);
-  if (node) node->computed = value.scalar_type();
+  if (node) {
+    node->computed = value.scalar_type();
+    node->check_kept(args, std::array{ResultMeta(value)});
+  }
   return {std::move(node), recorder.last_call()};
 }
 

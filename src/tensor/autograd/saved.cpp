@@ -34,8 +34,7 @@ Saved::Saved(const Tensor& t, bool result) : read_(t.defined()), result_(result)
 
 void Saved::set_tensor(const Tensor& t) {
   version_ = impl_of(t)->storage->version();
-  BRASA_CHECK(!impl_of(t)->inference,
-              "Inference tensors cannot be saved for backward. Make a clone to get a normal tensor.");
+  check_saved(impl_of(t)->inference);
   if (const auto& meta = impl_of(t)->autograd; meta && result_) output_nr_ = meta->output_nr;
   // With its history, a node would own itself by its result.
   if ((dropped_ = drop(t))) [[unlikely]] {
@@ -47,6 +46,10 @@ void Saved::set_tensor(const Tensor& t) {
   } else {
     tensor_ = result_ ? shallow_copy(t) : t;
   }
+}
+
+void check_saved(bool inference) {
+  BRASA_CHECK(!inference, "Inference tensors cannot be saved for backward. Make a clone to get a normal tensor.");
 }
 
 std::string modified(const Tensor& t, const std::string& name, uint32_t now, uint32_t expected) {

@@ -34,6 +34,8 @@ class Saved {
   bool read_ = false, is_number_ = false, weak_ = false, result_ = false;
 };
 
+/// brasa::Error for what was made in inference mode.
+void check_saved(bool inference);
 /// The error of a node whose saved tensor was written since.
 std::string modified(const Tensor& t, const std::string& name, uint32_t now, uint32_t expected);
 
