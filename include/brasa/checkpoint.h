@@ -37,7 +37,8 @@ class BRASA_API CheckpointScope {
 /// 2016). Trades a second forward for memory. f must do the same both times, and what it reads must not have changed since; random
 /// numbers, grad mode and autocast are as they were. Gradients, second ones too, are those of f itself.
 ///
-/// Inside `compile` f simply becomes part of the recorded graph: what is kept there and what computed again the compiler decides.
+/// Inside `compile` f becomes part of the recorded graph, and so does what is computed again of it for the backward pass; a value is kept
+/// where computing it again could round in another way (a maximum that is compared with its elements).
 template <class F, class... A>
 auto checkpoint(const CheckpointOptions& options, F f, A&&... args) {
   auto call = std::make_shared<std::pair<F, std::tuple<std::decay_t<A>...>>>(

@@ -57,7 +57,7 @@ struct CompileOptions {
   /// is not skipped; `explain` says why. A change of what the body reads otherwise (a learning rate, a variable of the program) is not seen,
   /// unless it is `train()` or `eval()` of a module: call `reset()`.
   bool pure = false;
-  /// For the backend. "inductor" knows "numbers", "fall_back", "tune_seconds" and "trace_nan": settings() says what they do.
+  /// For the backend. "inductor" knows "numbers", "fall_back", "tune_seconds", "memory_budget" and "trace_nan": settings() says what they do.
   std::map<std::string, std::string> options = {};
 };
 
@@ -83,6 +83,7 @@ struct Explanation {
     };
     std::vector<Buffer> memory;  ///< in the order in which they are written
     int64_t arena_bytes = 0, prepared_bytes = 0;
+    int64_t kept_bytes = 0;  ///< of values that wait for a backward pass outside of the function
     BRASA_API std::string memory_plan() const;
     std::vector<std::string>
         guards;  ///< what each input must be like, and what must hold of the sizes, for the function to take it
@@ -96,6 +97,7 @@ struct Explanation {
     std::string after;   ///< the operator before it
     std::string where;   ///< the user's line, "train.cpp:31 in step()", as far as debug information tells
     int64_t count = 0;   ///< how often
+    std::string advice;  ///< what would keep it in the graph, where that can be told
   };
   std::vector<Graph> graphs;
   std::vector<Break> breaks;

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 
+#include "capture/kept_values.h"
 #include "capture/stepwise.h"
 #include "ops/decompose.h"
 #include "support/error.h"
@@ -74,6 +75,8 @@ void check_options(const CompileOptions& options) {
                 known.empty() ? "" : nearest(key, known));
     check_compile_option("options[" + key + "]", value);
   }
+  double budget = memory_budget_of(options);
+  BRASA_CHECK(budget >= 0 && budget <= 1, "compile: options[memory_budget] is ", budget, ", expected 0 to 1");
 }
 
 Backend find_backend(const std::string& name) {

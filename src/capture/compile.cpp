@@ -196,10 +196,12 @@ Unrecorded::~Unrecorded() { unrecorded -= impl_ != nullptr; }
 
 namespace {
 
+int64_t number_in(const ir::Facts& example, const ir::Expr& e) {
+  return e.is_constant() ? e.constant() : example.has_hint(e) ? example.hint(e) : 0;
+}
+
 void add_memory(const compiler::Report& report, const ir::Facts& example, Explanation::Graph& g) {
-  auto number = [&](const ir::Expr& e) {
-    return e.is_constant() ? e.constant() : example.has_hint(e) ? example.hint(e) : int64_t{0};
-  };
+  auto number = [&](const ir::Expr& e) { return number_in(example, e); };
   g.arena_bytes = number(report.arena_bytes);
   g.prepared_bytes = number(report.prepared_bytes);
   for (const compiler::PlannedBuffer& b : report.memory)
@@ -225,6 +227,9 @@ void explain_place(const capture::ResumePoint& point, Explanation& out) {
           if (size_t n = compiled->baseline_kernels())
             g.kernels += brasa::str(n, n == 1 ? " kernel has" : " kernels have", " baseline code\n");
       }
+      if (auto* halves = dynamic_cast<const capture::Halves*>(v.attachment.get()))
+        for (const ir::Type& t : halves->intermediates)
+          g.kept_bytes += number_in(ir::Facts(trace->sample.symbols), t.numel()) * size_of(t.dtype);
       g.guards = capture::guards_of(*trace);
       for (const ir::Fact& f : v.program.conditions.facts())
         if (std::string text = brasa::str(f); std::find(g.guards.begin(), g.guards.end(), text) == g.guards.end())
@@ -249,7 +254,10 @@ Explanation explain(CompiledFunction& function) {
   for (capture::Break& b : state.breaks)
     (b.reason.empty() ? out.opaque_calls : out.breaks)
         .push_back({b.reason, b.after ? b.after->name() : "", users_line(b.stack),
-                    std::atomic_ref(b.count).load(std::memory_order_relaxed)});
+                    std::atomic_ref(b.count).load(std::memory_order_relaxed),
+                    b.decides
+                        ? "where(condition, a, b) chooses in the graph, cond(condition, f, g) runs one of two functions"
+                        : ""});
   out.recompiles = state.recompiles;
   out.skipped = state.shortcuts.skipped();
   out.not_skipped = state.shortcuts.reason();
@@ -307,6 +315,7 @@ std::string Explanation::str(bool kernels) const {
     out += brasa::str("\ngraph ", i, ": ", counted(g.operator_count, "operator"), "; kernels ", g.kernels_before,
                       " -> ", g.kernels_after, "; memory traffic ", megabytes(g.bytes_before), " -> ",
                       megabytes(g.bytes_after), "\n", kernels ? g.kernels : "");
+    if (g.kept_bytes) out += brasa::str("  ", megabytes(g.kept_bytes), " wait for the backward pass\n");
     if (kernels && !g.memory.empty()) out += g.memory_plan();
     for (const std::string& guard : g.symbolic ? g.guards : std::vector<std::string>())
       out += "  guard: " + guard + "\n";
@@ -314,7 +323,7 @@ std::string Explanation::str(bool kernels) const {
   }
   auto add_place = [&](const std::string& what, const Break& b) {
     out += brasa::str(what, b.after.empty() ? "" : ", after " + b.after, b.where.empty() ? "" : ", at " + b.where, "; ",
-                      counted(b.count, "time"), "\n");
+                      counted(b.count, "time"), b.advice.empty() ? "" : "; " + b.advice, "\n");
   };
   for (const Break& b : breaks) add_place("graph break: " + b.reason + " needs a value", b);
   for (const Break& b : opaque_calls) add_place("opaque call", b);

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "capture/derivation.h"
+#include "capture/kept_values.h"
 #include "compiler/compile.h"
 #include "ir/copy.h"
 #include "ops/decompose.h"
@@ -55,7 +56,9 @@ Halves::Halves(std::shared_ptr<const JointSegment> segment, const std::vector<De
   for (size_t i = 0; i < values.size(); ++i)
     primitives_.add_output(map_(values[i]), i < deliveries.size() ? deliveries[i].into : -1);
   for (ir::Output& o : checks) primitives_.add_check(o.value, std::move(o.check));
-  transforms::Partition p = transforms::partition(primitives_, derivation.inputs(), deliveries.size(), facts);
+  KeptValues kept(joint->trace, primitives_, [&](Number n) { return map_.find(derivation.value(n)); }, options);
+  transforms::Partition p =
+      transforms::partition(primitives_, derivation.inputs(), deliveries.size(), facts, kept.keeping);
   primitives_.outputs().clear();
   forward = ready(std::move(p.forward), facts);
   for (const transforms::Saved& s : p.saved)

@@ -219,6 +219,7 @@ std::unique_ptr<autograd::Inside> inside_of(const std::shared_ptr<SegmentNode>& 
 std::shared_ptr<Node> make_node(std::shared_ptr<const JointSegment> joint, std::shared_ptr<const Halves> halves,
                                 runtime::Device* device, const SavedRun& run, const GradientFlow& flow) {
   autograd::KeepValues keep;
+  Recorder::Scope alone(nullptr);  // hooks for saved tensors hold
   const JointSegment& of = *joint;
   auto node = autograd::make_node<SegmentNode>(std::move(joint), std::move(halves), device, run, flow);
   autograd::NodeAccess::edges(*node) = flow.leaves;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "capture/backend.h"
+#include "capture/kept_values.h"
 #include "support/hash.h"
 #include "support/str.h"
 #include "tensor/autograd/meta.h"
@@ -39,7 +40,7 @@ bool asked_for(const CompileOptions& options) {
   auto given = options.options.find("fall_back");
   if (given != options.options.end()) return given->second == "true";
   return options.backend == "inductor" && !options.backend.function && !traces_nan(options) &&
-         numbers_of(options) != compiler::Numbers::Strict;
+         numbers_of(options) != compiler::Numbers::Strict && memory_budget_of(options) >= 1;
 }
 
 std::string microseconds(double seconds) {

@@ -8,6 +8,7 @@
 #include "capture/stance.h"
 #include "support/error.h"
 #include "support/log.h"
+#include "tensor/autograd/checkpoint.h"
 #include "tensor/autograd/meta.h"
 
 namespace brasa::capture {
@@ -76,6 +77,8 @@ Number Path::input(const TensorImpl& t) {
 }
 
 Number Path::step(Event event, const InputHint& hint) {
+  event.backward = autograd::in_backward();
+  event.checkpoint = autograd::checkpoint_number();
   if (!maker_) {
     bool agrees = false;
     if (trace_ && position_ < trace_->events.size()) {

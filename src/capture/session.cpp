@@ -6,6 +6,7 @@
 
 #include <brasa/autograd.h>
 
+#include "capture/kept_values.h"
 #include "capture/stance.h"
 #include "capture/uncompiled.h"
 #include "support/epoch.h"
@@ -234,6 +235,8 @@ void Session::next_segment() {
 void Session::note_break(const char* reason) {
   const ResumePoint* place = path_.point().temporary ? nullptr : &path_.point();
   const ops::Row* after = path_.position() ? path_.last().row : nullptr;
+  const ir::Type* read = after && path_.last().count == 1 ? &path_.type(path_.last().first) : nullptr;
+  bool decides = *reason && read && read->dtype == DType::Bool && read->shape.empty();
   auto is_this = [&](const Break& b) { return b.place == place && b.after == after && b.reason == reason; };
   // A trace mostly ends where it ended the last time.
   Break* known = path_.started() ? std::atomic_ref(path_.trace().ended).load(std::memory_order_acquire) : nullptr;
@@ -241,7 +244,7 @@ void Session::note_break(const char* reason) {
     std::lock_guard lock(state_.mutex);
     auto it = std::find_if(state_.breaks.begin(), state_.breaks.end(), is_this);
     bool fresh = it == state_.breaks.end();
-    known = fresh ? &state_.breaks.emplace_back(Break{place, after, reason, call_stack(), 0}) : &*it;
+    known = fresh ? &state_.breaks.emplace_back(Break{place, after, reason, call_stack(), decides, 0}) : &*it;
     if (path_.started()) std::atomic_ref(path_.trace().ended).store(known, std::memory_order_release);
   }
   std::atomic_ref(known->count).fetch_add(1, std::memory_order_relaxed);
@@ -358,6 +361,15 @@ const Variant* Session::variant_for(const std::vector<Delivery>& deliveries,
   return v;
 }
 
+std::shared_ptr<compiler::Executable> Session::executable(const Trace& trace, const std::vector<Delivery>& deliveries,
+                                                          const ir::Graph& graph, ir::Facts& facts) {
+  // Other backends than those that see primitives get operators.
+  bool primitives = is_built_in(state_.options.backend) && state_.options.backend != "eager";
+  std::unique_ptr<ir::Graph> recomputing =
+      primitives ? recomputing_graph(trace, deliveries, state_.options, facts, device()) : nullptr;
+  return state_.backend(recomputing ? *recomputing : graph, facts, state_.options, device(), lasting_inputs());
+}
+
 Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint) {
   const Trace& trace = path_.trace();
   const Binding& binding = path_.binding();
@@ -370,9 +382,11 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
     v.attachment = std::move(halves);
     return v;
   }
+  Trace of_these_sizes;
+  const Trace* source = &trace;
   if (!binding.symbols.empty()) {
     try {
-      v.executable = state_.backend(*v.program.graph, facts, state_.options, device(), lasting_inputs());
+      v.executable = executable(trace, deliveries, *v.program.graph, facts);
       v.program.conditions = program::Conditions(facts.facts());
       return v;
     } catch (const std::exception& e) {
@@ -380,7 +394,9 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
     }
     // A backend that needs to know the sizes gets them; the symbols are still those of the segment.
     program::Symbols symbols = std::move(v.program.symbols);
-    v.program = program::Program(trace.sized(binding).graph(deliveries), device());
+    of_these_sizes = trace.sized(binding);
+    source = &of_these_sizes;
+    v.program = program::Program(source->graph(deliveries), device());
     v.program.symbols = std::move(symbols);
     std::vector<ir::Fact> sizes;
     for (uint32_t k = 0; k < binding.symbols.size(); ++k)
@@ -388,7 +404,7 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
     v.program.conditions = program::Conditions(std::move(sizes));
   }
   ir::Facts none;
-  v.executable = state_.backend(*v.program.graph, none, state_.options, device(), lasting_inputs());
+  v.executable = executable(*source, deliveries, *v.program.graph, none);
   return v;
 }
 

@@ -68,6 +68,8 @@ class Session : public Functional {
                                       const std::shared_ptr<const JointSegment>& joint,
                                       std::span<const compiler::Operand> inputs, program::SymbolValues& symbols);
   Lasting lasting_inputs() const;
+  std::shared_ptr<compiler::Executable> executable(const Trace& trace, const std::vector<Delivery>& deliveries,
+                                                   const ir::Graph& graph, ir::Facts& facts);
   program::Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint);
   bool run_compiled(const std::vector<Delivery>& deliveries, const std::vector<Held*>& fresh,
                     const std::shared_ptr<const JointSegment>& joint, const std::optional<GradientFlow>& flow);

@@ -23,6 +23,7 @@ struct Break {
   const ops::Row* after;     // the last operator; null: there is none
   std::string reason;        // empty: an opaque call
   std::vector<void*> stack;  // of the first time
+  bool decides;              // what was read says yes or no: a branch, as far as one can see
   int64_t count = 0;         // written without a lock
 };
 

@@ -46,6 +46,8 @@ struct Event {
   uint32_t count = 1;           // results
   bool general = false;         // holds symbols or arguments
   bool view = false;            // reads a value through a view
+  bool backward = false;        // a backward pass made it
+  uint32_t checkpoint = 0;      // the checkpointed function that made it, see autograd::checkpoint_number
   std::vector<ir::Fact> facts;  // what the types of the results take for granted
 };
 

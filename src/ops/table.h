@@ -88,6 +88,7 @@ enum class Kind : uint8_t {
   Slice,
   Reverse,
   Window,
+  Later,
   Pad,
   Concat,
   Gather,
@@ -101,7 +102,7 @@ enum class Kind : uint8_t {
   Loop,  // control flow: its bodies say what it does
 };
 constexpr bool is_leaf(Kind k) { return k >= Kind::Full && k <= Kind::SizeValue; }
-constexpr bool is_view(Kind k) { return k >= Kind::Broadcast && k <= Kind::Window; }
+constexpr bool is_view(Kind k) { return k >= Kind::Broadcast && k <= Kind::Later; }
 
 /// How a primitive that is linear in its operands is so.
 enum class Linear : uint8_t {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "ir/facts.h"
-#include "transforms/vjp.h"
+#include "transforms/cut.h"
 
 namespace brasa::transforms {
 
@@ -22,10 +22,10 @@ struct Partition {
   std::vector<ir::Value> values;  // of the joint graph, in the order of `saved`
 };
 
-/// Saves the set of forward values of least bytes (a minimum cut) from which the gradients can be computed when
-/// point-wise and movement operations may be done again. Inputs and outputs of the graph cost nothing to save.
-/// `original_inputs` and `original_outputs` are those of the graph that `joint` was made from; `facts` gives example sizes.
-Partition partition(const ir::Graph& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts);
+/// Saves the values of the least cut (cut.h). `original_inputs` and `original_outputs` are those of the graph that `joint` was made from;
+/// `facts` gives example sizes.
+Partition partition(const ir::Graph& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts,
+                    const Keeping& keeping = {});
 
 /// The part of a joint graph behind a cut.
 struct BackwardGraph {

@@ -34,6 +34,14 @@ TEST(Explain, BreaksHaveReasonOperatorCountAndLine) {
   }
 }
 
+TEST(Explain, BranchesOnConditionsAreTold) {
+  auto f = compile([](const Tensor& x) { return (x.sum() > 1).item<bool>() ? x.exp() : x.sin(); });
+  f(numbers({3}));
+  Explanation e = f.explain();
+  ASSERT_EQ(e.breaks.size(), 1u) << e.str();
+  EXPECT_NE(e.str().find("1 time; where(condition, a, b) chooses in the graph"), std::string::npos) << e.str();
+}
+
 TEST(Explain, RecompileLimitsBelowOneAreRefused) {
   for (int limit : {0, -1, -100}) {
     try {

@@ -441,7 +441,7 @@ class Fuser {
     // Inputs first, in the order in which the expressions read them.
     std::function<void(Node*)> visit = [&](Node* n) {
       if (!done.insert(n).second) return;
-      n->for_each_input([&](Value v) {
+      each_read(n, [&](Value v) {
         if (inside(v.node)) {
           with_room([&] { visit(v.node); });
         } else if (!map.find(v)) {
@@ -452,7 +452,16 @@ class Fuser {
       body.push_back(n);
     };
     for (Node* root : k.roots) visit(root);
-    for (Node* n : body) ir::copy_node(*g.graph, *n, map);
+    for (Node* n : body) {
+      if (prim_of(n) != Prim::Later) {
+        ir::copy_node(*g.graph, *n, map);
+        continue;
+      }
+      // A kernel runs when it is its turn; alone it is a copy.
+      ir::Arg x = map(n->arg(0));
+      bool alone = memory_[n->id];
+      map.set(n->out(), alone ? g.graph->add(n->op, {x, x}, n->types)->out() : x.get<Value>());
+    }
     for (Node* root : k.roots) {
       if (!needed[root->id]) continue;
       for (uint32_t i = 0; i < root->types.size(); ++i) {

@@ -27,6 +27,15 @@ bool widens(const ir::Node* n);
 /// Where a view (is_view) reads its operand for its result at `index`.
 Index view_index(const ir::Node* n, const Index& index);
 
+/// Calls f(Value) for what a node's elements are made of: all operands, but for what `later` waits for.
+template <class F>
+void each_read(const ir::Node* n, F f) {
+  if (prim_of(n) == Prim::Later)
+    f(n->arg<ir::Value>(0));
+  else
+    n->for_each_input(f);
+}
+
 /// The value at an index, as a key.
 struct Element {
   ir::Value value;

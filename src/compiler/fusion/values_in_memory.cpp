@@ -59,7 +59,7 @@ class Chooser {
     users_.assign(graph_.nodes().size(), 0);
     for (const Node* n : live_) {
       std::unordered_set<Node*> operands;
-      n->for_each_input([&](Value v) { operands.insert(v.node); });
+      each_read(n, [&](Value v) { operands.insert(v.node); });
       if (picks_few(n)) operands.erase(n->arg<Value>(0).node);
       for (Node* o : operands) ++users_[o->id];
     }
@@ -78,7 +78,7 @@ class Chooser {
     for (const Node* n : live_) {
       if (prim_of(n) == Prim::Pointwise) n->for_each_input([&](Value v) { compute_early(v.node, n); });
       int cost = 0, leaves = 0, nodes = 1;
-      n->for_each_input([&](Value v) {
+      each_read(n, [&](Value v) {
         nodes = std::min(kMostNodes + 1, nodes + (memory_[v.node->id] ? 0 : nodes_[v.node->id]));
         cost = std::min(kMostCost, cost + seen_cost(v.node));
         leaves += memory_[v.node->id] || prim_of(v) == Prim::Input ? 1 : leaves_[v.node->id];
@@ -164,7 +164,7 @@ class Chooser {
       int next = meeting_[user->id];
       if (next == kUnused) next = meeting_[user->id] = kNowhere;
       depth[user->id] = next == kNowhere ? 0 : depth[next] + 1;
-      user->for_each_input([&](Value v) {
+      each_read(user, [&](Value v) {
         bool at_its_place = prim_of(user) == Prim::Pointwise && type_of(v).shape == user->types[0].shape;
         meeting_[v.node->id] = common(meeting_[v.node->id], at_its_place ? user->id : kNowhere);
       });
@@ -176,10 +176,8 @@ class Chooser {
     level_.assign(graph_.nodes().size(), 0);
     readers_.assign(graph_.nodes().size(), {});
     for (const Node* n : live_) {
-      n->for_each_input([&](Value v) {
-        level_[n->id] = std::max(level_[n->id], level_[v.node->id]);
-        readers_[v.node->id].push_back(n);
-      });
+      n->for_each_input([&](Value v) { level_[n->id] = std::max(level_[n->id], level_[v.node->id]); });
+      each_read(n, [&](Value v) { readers_[v.node->id].push_back(n); });
       level_[n->id] += is_heavy(prim_of(n)) || library_[n->id];
     }
   }
@@ -196,7 +194,7 @@ class Chooser {
       const Node* n = stack.back();
       stack.pop_back();
       bool good = seen.size() <= kMostLookedThrough;
-      n->for_each_input([&](Value in) {
+      each_read(n, [&](Value in) {
         const Node* t = in.node;
         if (prim_of(t) == Prim::Input || !seen.insert(t).second) return;
         if (!memory_[t->id]) return stack.push_back(t);
@@ -236,7 +234,7 @@ class Chooser {
       const Node* part = rest.back();
       rest.pop_back();
       ++nodes;
-      part->for_each_input([&](Value v) {
+      each_read(part, [&](Value v) {
         if (!seen.insert(v.node).second) return;
         if (memory_[v.node->id] || prim_of(v) == Prim::Input)
           ++leaves;
@@ -251,6 +249,7 @@ class Chooser {
   int seen_cost(const Node* n) const { return memory_[n->id] || prim_of(n) == Prim::Input ? 1 : cost_[n->id]; }
 
   void materialise(Value v) {
+    while (prim_of(v) == Prim::Later) v = v.node->arg<Value>(0);
     if (!ir::is_input(v)) memory_[v.node->id] = true;
   }
 
@@ -272,7 +271,7 @@ class Chooser {
       if (gpu_ && is_by_channel(tensor->types[0], n->types[0])) return;
       if (all.size() <= kFewTensors && std::find(all.begin(), all.end(), tensor) == all.end()) all.push_back(tensor);
     };
-    n->for_each_input([&](Value v) {
+    each_read(n, [&](Value v) {
       if (memory_[v.node->id] || prim_of(v) == Prim::Input)
         note(v.node);
       else

@@ -515,6 +515,24 @@ void add_window(Table& t) {
       });
 }
 
+void add_later(Table& t) {
+  t.prim("later(Tensor x, Tensor after) -> Tensor")
+      .kind(Kind::Later)
+      .any_dtype()
+      .doc(
+          "x itself, read when `after` is there: what is made of it is not made of x a first time, and does not lie in memory until then "
+          "(transforms/recompute.h).")
+      .type([](const Args& args) { return typed(operand(args), operand(args).shape); })
+      .eval([](const Node&, std::span<const Array* const> in) { return std::vector{*in[0]}; })
+      .transposed([](size_t k, const Node& n, Value ct) { return k == 0 ? ct : zeros_like(n.arg<Value>(1)); })
+      .batched([](const Node&, std::span<const Value> in, const std::vector<bool>& mapped, Expr count) {
+        Value x = mapped[0] ? in[0] : broadcast_to(in[0], behind(count, shape_of(in[0])));
+        return std::vector{call("prim::later", {x, in[1]})};
+      })
+      .index_rule([](const Node&, const Index& index) { return index; })
+      .view_rule([](const Args&, const Strided& in) -> std::optional<Strided> { return in; });
+}
+
 bool is_iota(const std::vector<int64_t>& dims) {
   for (size_t i = 0; i < dims.size(); ++i)
     if (dims[i] != static_cast<int64_t>(i)) return false;
@@ -528,6 +546,7 @@ void add_movement_primitives(Table& t) {
   add_reshape(t);
   add_slice_and_pad(t);
   add_window(t);
+  add_later(t);
 }
 
 namespace prim {

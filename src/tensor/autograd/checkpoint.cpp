@@ -1,6 +1,7 @@
 #include "tensor/autograd/checkpoint.h"
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include <brasa/checkpoint.h>
@@ -8,14 +9,17 @@
 
 #include "support/error.h"
 #include "tensor/autocast.h"
+#include "tensor/autograd/packed.h"
 #include "tensor/recorder.h"
 
 namespace brasa::autograd {
 
 namespace {
 
-thread_local std::shared_ptr<CheckpointFrame> saving;
+thread_local const std::shared_ptr<CheckpointFrame>* saving = nullptr;
 thread_local CheckpointFrame* running_again = nullptr;
+thread_local uint32_t recorded = 0;  // the number of the checkpointed function that is being recorded
+std::atomic<uint32_t> last_recorded{0};
 
 }  // namespace
 
@@ -91,43 +95,67 @@ class CheckpointFrame {
   std::vector<Value> values_;
 };
 
-std::unique_ptr<Dropped> drop(const Tensor& t) {
-  if (!saving && !running_again) return nullptr;
+namespace {
+
+// A value that was not kept: its number among those that the checkpointed function saves.
+struct Dropped final : Elsewhere {
+  Dropped(std::shared_ptr<CheckpointFrame> f, size_t p) : frame(std::move(f)), place(p) {}
+  Tensor value(const std::string& name) override { return frame->value(place, name); }
+  void forget() override { frame->forget(place); }
+  std::shared_ptr<CheckpointFrame> frame;
+  size_t place;
+};
+
+}  // namespace
+
+std::unique_ptr<Elsewhere> drop(const Tensor& t) {
   // What a transformed function records has no value outside of it. Its operators, which run outside, save for themselves.
   if (Recorder::current()) return nullptr;
-  if (t.requires_grad() && t.is_leaf()) return nullptr;
-  if (running_again) {
-    running_again->take_down(t);
-    return nullptr;
+  std::unique_ptr<Elsewhere> out;
+  if (saving || running_again) {
+    if (t.requires_grad() && t.is_leaf()) return nullptr;
+    if (running_again)
+      running_again->take_down(t);
+    else
+      out = std::make_unique<Dropped>(*saving, (*saving)->next_place());
+  } else {
+    out = packed(t);
   }
-  auto dropped = std::make_unique<Dropped>(Dropped{saving, saving->next_place(), {}});
-  if (t.requires_grad()) dropped->edge = gradient_edge(t);
-  return dropped;
+  if (out && t.requires_grad()) out->edge = gradient_edge(t);
+  return out;
 }
 
-Tensor recomputed(const Dropped& dropped, const std::string& name) { return dropped.frame->value(dropped.place, name); }
-void forget(const Dropped& dropped) { dropped.frame->forget(dropped.place); }
+uint32_t checkpoint_number() { return recorded; }
 
 bool in_checkpoint() { return saving || running_again; }
 
 CheckpointMode::CheckpointMode(std::shared_ptr<CheckpointFrame> frame, CheckpointFrame* again)
-    : saving_(saving, std::move(frame)), running_again_(running_again, again) {}
+    : frame_(std::move(frame)), saving_(saving, frame_ ? &frame_ : nullptr), running_again_(running_again, again) {}
 
 }  // namespace brasa::autograd
 
 namespace brasa {
 
 // A checkpoint inside another has its own values, the first time and when the outer one runs again.
-struct detail::CheckpointScope::Impl : autograd::CheckpointMode {
-  using CheckpointMode::CheckpointMode;
+struct detail::CheckpointScope::Impl {
+  Impl(std::shared_ptr<autograd::CheckpointFrame> frame, uint32_t number)
+      : mode(std::move(frame), nullptr), number(autograd::recorded, number) {}
+  autograd::CheckpointMode mode;
+  Scoped<uint32_t> number;
 };
 
-// While a call is recorded its operators' nodes save later, or never, and another run would meet other values in their places.
-detail::CheckpointScope::CheckpointScope(std::function<void()> again, const CheckpointOptions& options)
-    : impl_(std::make_unique<Impl>(Recorder::current() ? nullptr
-                                                       : std::make_shared<autograd::CheckpointFrame>(
-                                                             std::move(again), options.preserve_rng_state),
-                                   nullptr)) {}
+// While a call is recorded its operators' nodes save later, or never, and another run would meet other values in their places: the compiler
+// is told which calls are the function's.
+detail::CheckpointScope::CheckpointScope(std::function<void()> again, const CheckpointOptions& options) {
+  if (Recorder::current()) {
+    // 1 to 2^31, so that it is none of the other origins of a value.
+    uint32_t number = autograd::recorded ? autograd::recorded : autograd::last_recorded.fetch_add(1) % (1u << 31) + 1;
+    impl_ = std::make_unique<Impl>(nullptr, number);
+  } else {
+    impl_ = std::make_unique<Impl>(
+        std::make_shared<autograd::CheckpointFrame>(std::move(again), options.preserve_rng_state), 0);
+  }
+}
 detail::CheckpointScope::~CheckpointScope() = default;
 
 Tensor checkpoint_sequential(const std::vector<std::function<Tensor(Tensor)>>& functions, size_t segments, Tensor input,

@@ -9,20 +9,22 @@ namespace brasa::autograd {
 
 class CheckpointFrame;
 
-/// A value that was not kept: its number among those that the checkpointed function saves, and where its gradient goes.
-struct Dropped {
-  std::shared_ptr<CheckpointFrame> frame;
-  size_t place;
-  Edge edge;
+/// What a node keeps in place of a tensor.
+struct Elsewhere {
+  virtual ~Elsewhere() = default;
+  /// The tensor, for a node of this name. It may share the memory of others that are given so.
+  virtual Tensor value(const std::string& name) = 0;
+  /// Nobody needs it any more.
+  virtual void forget() = 0;
+  Edge edge;  // where its gradient goes
 };
 
-/// Asked for each tensor that a node saves. In a checkpointed function gives what to keep in its place, null elsewhere and for leaves
-/// that want gradients, which live on anyway. While such a function runs again, takes the tensor down.
-std::unique_ptr<Dropped> drop(const Tensor& t);
-/// The value, from running the function again. Shares the memory of what that run saved.
-Tensor recomputed(const Dropped& dropped, const std::string& name);
-/// Nobody needs it any more.
-void forget(const Dropped& dropped);
+/// Asked for each tensor that a node saves. In a checkpointed function gives what to keep in its place, but for leaves that want gradients,
+/// which live on anyway; while hooks hold, what they make of it; else null. While a checkpointed function runs again, takes the tensor down.
+std::unique_ptr<Elsewhere> drop(const Tensor& t);
+
+/// While a checkpointed function is recorded, the number of the outermost one, which is another for each call; else 0.
+uint32_t checkpoint_number();
 
 /// Whether what nodes save on this thread is dropped, or taken down.
 bool in_checkpoint();
@@ -33,7 +35,8 @@ class CheckpointMode {
   CheckpointMode(std::shared_ptr<CheckpointFrame> saving, CheckpointFrame* running_again);
 
  private:
-  Scoped<std::shared_ptr<CheckpointFrame>> saving_;
+  std::shared_ptr<CheckpointFrame> frame_;
+  Scoped<const std::shared_ptr<CheckpointFrame>*> saving_;
   Scoped<CheckpointFrame*> running_again_;
 };
 

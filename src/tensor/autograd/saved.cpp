@@ -37,8 +37,8 @@ void Saved::set_tensor(const Tensor& t) {
   check_saved(impl_of(t)->inference);
   if (const auto& meta = impl_of(t)->autograd; meta && result_) output_nr_ = meta->output_nr;
   // With its history, a node would own itself by its result.
-  if ((dropped_ = drop(t))) [[unlikely]] {
-    if (result_) dropped_->edge = {};
+  if ((elsewhere_ = drop(t))) [[unlikely]] {
+    if (result_) elsewhere_->edge = {};
   } else if (std::shared_ptr<Node> fn = result_ ? nullptr : grad_fn_of(t)) {
     // What t is written to later may come from the node itself, and t's own history would then own it, too.
     tensor_ = shallow_copy(t);
@@ -60,29 +60,29 @@ std::string modified(const Tensor& t, const std::string& name, uint32_t now, uin
 
 void Saved::reset() {
   tensor_.reset();
-  if (dropped_) forget(*std::exchange(dropped_, nullptr));
+  if (elsewhere_) std::exchange(elsewhere_, nullptr)->forget();
 }
 
 Tensor Saved::unpack(const std::shared_ptr<Node>& node, const std::string& name) const {
-  Tensor value = dropped_ ? recomputed(*dropped_, name) : tensor_;
+  Tensor value = elsewhere_ ? elsewhere_->value(name) : tensor_;
   if (!value.defined()) return {};
   uint32_t now = impl_of(value)->storage->version();
-  BRASA_CHECK(dropped_ || now == version_ || impl_of(value)->inference, modified(value, name, now, version_));
+  BRASA_CHECK(elsewhere_ || now == version_ || impl_of(value)->inference, modified(value, name, now, version_));
   BRASA_CHECK(impl_of(value)->sizes == sizes_ && value.scalar_type() == dtype_,
               "one of the variables needed for gradient computation was given other data: ", value,
               ", which is needed by ", name, ", was ", brasa::name(dtype_), sizes_.vec());
   bool own = result_ && node;
-  if (!GradMode::is_enabled() || (!dropped_ && !own)) return value;
+  if (!GradMode::is_enabled() || (!elsewhere_ && !own)) return value;
   Tensor out = shallow_copy(value);
   if (own)
     set_history(out, node, output_nr_);
-  else if (dropped_->edge.is_valid())
-    set_history(out, dropped_->edge.function, dropped_->edge.input_nr);
+  else if (elsewhere_->edge.is_valid())
+    set_history(out, elsewhere_->edge.function, elsewhere_->edge.input_nr);
   return out;
 }
 
 eager::InputTensor Saved::input(const std::shared_ptr<Node>& node, const std::string& name, Tensor& holder) const {
-  if (tensor_.defined() || dropped_) {
+  if (tensor_.defined() || elsewhere_) {
     holder = unpack(node, name);
     eager::InputTensor in = eager::InputTensor::of(holder);
     in.weak = weak_;

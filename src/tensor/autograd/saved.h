@@ -20,13 +20,13 @@ class Saved {
   Tensor unpack(const std::shared_ptr<Node>& node, const std::string& name) const;
   void set_tensor(const Tensor& t);
   /// Whether it has a tensor's values, or can make them.
-  bool keeps() const { return tensor_.defined() || dropped_; }
+  bool keeps() const { return tensor_.defined() || elsewhere_; }
   void reset();
   const Sizes& sizes() const { return sizes_; }
 
  private:
   Tensor tensor_;
-  std::unique_ptr<Dropped> dropped_;  // in place of the tensor
+  std::unique_ptr<Elsewhere> elsewhere_;  // in place of the tensor
   Sizes sizes_, strides_;
   alignas(16) unsigned char number_[16] = {};
   uint32_t version_ = 0, output_nr_ = 0;

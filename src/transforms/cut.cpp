@@ -1,0 +1,227 @@
+#include "transforms/cut.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "ops/table.h"
+#include "transforms/max_flow.h"
+
+namespace brasa::transforms {
+namespace {
+
+using ir::Node;
+using ir::Value;
+
+// Work that the backward part may repeat: point-wise arithmetic and movement, which fuse into their readers.
+bool cheap(const Node& n) {
+  const ops::Row& row = ops::row_of(n);
+  return !row.costly && (row.is_pointwise() || row.view_rule || n.inputs().empty());
+}
+
+class Cutter {
+ public:
+  Cutter(const ir::Graph& graph, const std::vector<bool>& forward, const std::vector<Value>& outputs,
+         const std::vector<Value>& gradients, const ir::Facts& facts, const Keeping& keeping)
+      : graph_(graph),
+        forward_(forward),
+        gradients_(gradients),
+        facts_(facts),
+        keeping_(keeping),
+        free_(graph.nodes().size()),
+        read_(free_),
+        live_(free_),
+        constant_(free_),
+        inner_(free_),
+        leaves_(free_) {
+    for (const ir::Input& in : graph.inputs()) free_[in.value.node->id] = true;
+    for (Value v : outputs) free_[v.node->id] = true;
+    for (Value v : gradients) live_[v.node->id] = true;
+    ir::add_operands(graph, live_);
+    for (Value v : gradients)
+      if (forward_[v.node->id]) read_[v.node->id] = true;
+    for (const Node* n : graph.nodes())
+      if (live_[n->id] && !forward_[n->id])
+        n->for_each_input([&](Value v) { read_[v.node->id] = forward_[v.node->id]; });
+    for (const Node* n : graph.nodes()) {
+      constant_[n->id] = n->op != ir::input_op();
+      n->for_each_input([&](Value v) { constant_[n->id] = constant_[n->id] && constant_[v.node->id]; });
+    }
+    compared_ = find_compared();
+    find_inner(outputs);
+  }
+
+  Cut run() {
+    Cut out = with({});
+    if (keeping_.budget >= 1) return out;
+    std::vector<const Node*> order = by_cost();
+    auto first = [&](size_t count) { return std::vector<const Node*>(order.begin(), order.begin() + count); };
+    int64_t most = kept_bytes(out), least = kept_bytes(with(order));
+    auto wanted = least + static_cast<int64_t>(keeping_.budget * static_cast<double>(most - least));
+    size_t low = 0, high = order.size();  // fewest that are computed again
+    while (low < high) {
+      size_t middle = (low + high) / 2;
+      if (kept_bytes(with(first(middle))) <= wanted)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+    return with(first(low));
+  }
+
+ private:
+  int64_t numel(const ir::Type& t) const {
+    int64_t out = 1;
+    for (ir::Expr e : t.shape) {
+      int64_t size = e.is_constant() ? e.constant() : facts_.has_hint(e) ? facts_.hint(e) : 64;
+      if (__builtin_mul_overflow(out, std::max<int64_t>(size, 1), &out)) return MaxFlow::kInfinite / 2;
+    }
+    return out;
+  }
+  int64_t bytes(const Node& n) const {
+    int64_t total = 0;
+    for (const ir::Type& t : n.types) total += std::min(numel(t) * size_of(t.dtype), MaxFlow::kInfinite / 1024);
+    return std::min(total, MaxFlow::kInfinite / 1024);
+  }
+  int64_t kept_bytes(const Cut& c) const {
+    int64_t out = 0;
+    for (Value v : c.kept)
+      if (!free_[v.node->id]) out += std::min(numel(type_of(v)) * size_of(type_of(v).dtype), MaxFlow::kInfinite / 1024);
+    return out;
+  }
+
+  // Numbers whose equality decides a gradient, such as that of a maximum: computed again they may round in another way (a product and a
+  // sum may be one operation), and none would be equal.
+  std::vector<bool> find_compared() const {
+    std::vector<bool> found(graph_.nodes().size());
+    auto made = [](Value v) {  // below views
+      while (v.node->op != ir::input_op() && ops::row_of(*v.node).view_rule) v = v.node->inputs()[0];
+      return v;
+    };
+    auto is_number = [](Value v) { return v.node->op != ir::input_op() && v.node->inputs().empty(); };
+    for (const Node* node : graph_.nodes()) {
+      const std::string& name = node->op->name();
+      if (!forward_[node->id] || (name != "prim::eq" && name != "prim::ne")) continue;
+      Value a = made(node->inputs()[0]), b = made(node->inputs()[1]);
+      if (a == b || !is_floating(ir::type_of(a).dtype) || is_number(a) || is_number(b)) continue;
+      found[a.node->id] = found[b.node->id] = true;
+    }
+    return found;
+  }
+
+  // Values of checkpointed functions, but for those that others take (`leaves_`); what derivatives make of them alone is no better kept.
+  void find_inner(const std::vector<Value>& outputs) {
+    if (keeping_.origin.empty()) return;
+    auto origin = [&](const Node* n) { return keeping_.origin[n->id]; };
+    for (const Node* n : graph_.nodes()) {
+      if (!forward_[n->id] || n->op == ir::input_op() || constant_[n->id]) continue;
+      inner_[n->id] = origin(n) != 0 && origin(n) != Keeping::kDerived;
+      n->for_each_input([&](Value v) {
+        if (!inner_[v.node->id]) return;
+        if (origin(n) == Keeping::kDerived)
+          inner_[n->id] = true;
+        else if (origin(n) != origin(v.node))
+          leaves_[v.node->id] = true;
+      });
+    }
+    for (Value v : outputs) leaves_[v.node->id] = inner_[v.node->id];
+    for (size_t i = 0; i < inner_.size(); ++i) inner_[i] = inner_[i] && !leaves_[i] && !compared_[i];
+  }
+
+  // Whether the backward part must not compute it again, but for what a small budget asks for.
+  bool once(const Node& n) const {
+    if (inner_[n.id] || constant_[n.id]) return false;
+    return leaves_[n.id] || compared_[n.id] || !cheap(n) || !(keeping_.repeats_cheap || keeping_.budget < 1);
+  }
+
+  // What may be computed again to save memory, the cheapest for its bytes first. Of what costs the same, as the layers of a network do, the
+  // first ones of any number are spread over the graph: what is computed again in one piece waits for its readers, too.
+  std::vector<const Node*> by_cost() const {
+    std::vector<std::pair<double, const Node*>> costs;
+    for (const Node* n : graph_.nodes())
+      if (live_[n->id] && forward_[n->id] && n->op != ir::input_op() && !compared_[n->id] && once(*n))
+        costs.emplace_back(work(*n) / static_cast<double>(std::max<int64_t>(bytes(*n), 1)), n);
+    std::stable_sort(costs.begin(), costs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<const Node*> out;
+    for (size_t begin = 0, end = 0; begin < costs.size(); begin = end) {
+      while (end < costs.size() && costs[end].first == costs[begin].first) ++end;
+      size_t count = end - begin, step = std::bit_ceil(count);
+      out.push_back(costs[begin].second);
+      for (; step > 1; step /= 2)
+        for (size_t i = step / 2; i < count; i += step) out.push_back(costs[begin + i].second);
+    }
+    return out;
+  }
+
+  // Simple operations, about.
+  double work(const Node& n) const {
+    constexpr double kWhole = 64;  // an element of what a library computes
+    ops::Kind kind = ops::kind_of(n);
+    double out = 0;
+    for (const ir::Type& t : n.types) out += static_cast<double>(numel(t));
+    if (kind == ops::Kind::Dot)
+      for (ir::Expr d : n.arg<std::vector<ir::Expr>>(2))
+        out *= static_cast<double>(numel({{}, {type_of(n.arg<Value>(0)).shape[static_cast<size_t>(d.constant())]}}));
+    double operands = 0;
+    n.for_each_input([&](Value v) { operands += static_cast<double>(numel(type_of(v))); });
+    return (out + operands) * (kind == ops::Kind::Whole ? kWhole : 1);
+  }
+
+  // Each forward node is an edge in -> out whose capacity is what keeping it costs. Flow comes in at inputs and at nodes that must not be
+  // computed again, and leaves where the backward part reads.
+  Cut with(const std::vector<const Node*>& repeated) const {
+    size_t n = graph_.nodes().size();
+    int source = static_cast<int>(2 * n), sink = source + 1;
+    std::vector<bool> again(n);
+    for (const Node* node : repeated) again[node->id] = true;
+    MaxFlow flow(sink + 1);
+    for (const Node* node : graph_.nodes()) {
+      if (!live_[node->id] || !forward_[node->id]) continue;
+      int in = static_cast<int>(2 * node->id), out = in + 1;
+      // In units of 1/16 byte, so that a free value still counts a little against none at all.
+      flow.edge(in, out, inner_[node->id] ? MaxFlow::kInfinite : free_[node->id] ? 1 : 16 * bytes(*node));
+      bool is_input = node->op == ir::input_op();
+      if (is_input || (once(*node) && !again[node->id])) flow.edge(source, in, MaxFlow::kInfinite);
+      if (read_[node->id]) flow.edge(out, sink, MaxFlow::kInfinite);
+      node->for_each_input([&](Value v) { flow.edge(static_cast<int>(2 * v.node->id + 1), in, MaxFlow::kInfinite); });
+    }
+    std::vector<bool> side = flow.source_side(source, sink);
+    Cut found{{}, std::vector<bool>(n)};
+    for (Node* node : graph_.nodes()) {
+      if (!live_[node->id] || !forward_[node->id]) continue;
+      found.again[node->id] = !side[2 * node->id];
+      if (!side[2 * node->id] || side[2 * node->id + 1]) continue;
+      for (uint32_t r = 0; r < node->types.size(); ++r)
+        if (node->types.size() == 1 || used(*node, r)) found.kept.push_back(node->out(r));
+    }
+    return found;
+  }
+
+  bool used(const Node& node, uint32_t result) const {
+    // A gradient that depends on no cotangent may be the value itself.
+    for (Value v : gradients_)
+      if (v.node == &node && v.index == result) return true;
+    for (const Node* n : graph_.nodes()) {
+      if (!live_[n->id]) continue;
+      bool reads = false;
+      n->for_each_input([&](Value v) { reads = reads || (v.node == &node && v.index == result); });
+      if (reads) return true;
+    }
+    return false;
+  }
+
+  const ir::Graph& graph_;
+  const std::vector<bool>& forward_;
+  const std::vector<Value>& gradients_;
+  const ir::Facts& facts_;
+  const Keeping& keeping_;
+  std::vector<bool> free_, read_, live_, constant_, inner_, leaves_, compared_;
+};
+
+}  // namespace
+
+Cut cut(const ir::Graph& graph, const std::vector<bool>& forward, const std::vector<Value>& outputs,
+        const std::vector<Value>& gradients, const ir::Facts& facts, const Keeping& keeping) {
+  return Cutter(graph, forward, outputs, gradients, facts, keeping).run();
+}
+
+}  // namespace brasa::transforms

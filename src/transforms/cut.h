@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/facts.h"
+#include "ir/graph.h"
+
+namespace brasa::transforms {
+
+/// What may be kept of a graph's forward part until its backward part reads it.
+struct Keeping {
+  static constexpr uint32_t kDerived = UINT32_MAX;
+  /// By node: the checkpointed function that it computes a value of, 0 for none, or that it is of a derivative. Such a function's values are
+  /// computed again, but for those that others take. Empty: there is none.
+  std::vector<uint32_t> origin;
+  /// The part of the memory, beyond what has to be kept, that may be used: less costs time. 1: what computing again saves is free to be kept.
+  double budget = 1;
+  /// Whether cheap work outside of checkpointed functions is done again where that saves memory.
+  bool repeats_cheap = true;
+};
+
+struct Cut {
+  std::vector<ir::Value> kept;
+  std::vector<bool> again;  // by node: the backward part computes it again
+};
+
+/// The forward nodes' (`forward`, by node id) values of least bytes from which `gradients` can be computed: a minimum cut. Inputs and
+/// `outputs`, which are there anyway, cost nothing. `facts` gives example sizes.
+Cut cut(const ir::Graph& graph, const std::vector<bool>& forward, const std::vector<ir::Value>& outputs,
+        const std::vector<ir::Value>& gradients, const ir::Facts& facts, const Keeping& keeping);
+
+}  // namespace brasa::transforms

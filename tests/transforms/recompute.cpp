@@ -1,0 +1,112 @@
+#include "transforms/recompute.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/text.h"
+#include "ops/algebra.h"
+#include "ops/interpreter.h"
+#include "transforms/partition.h"
+#include "transforms/vjp.h"
+
+namespace brasa::transforms {
+namespace {
+
+using ir::Value;
+using ops::Array;
+using namespace ops;  // NOLINT: the algebra on Values
+
+constexpr uint32_t kFunction = 7;
+
+// y = sum(tanh(tanh(x a) b)), its gradients, and which nodes are whose.
+struct Example {
+  ir::Facts facts;
+  std::unique_ptr<ir::Graph> graph = std::make_unique<ir::Graph>(ir::Level::Primitives);
+  std::vector<bool> forward;
+  Keeping keeping;
+
+  explicit Example(uint32_t of_first_layer) {
+    {
+      ops::Builder builder(*graph, facts);
+      Value x = graph->add_input({DType::Float64, {3, 2}, false}, "x");
+      Value a = graph->add_input({DType::Float64, {2, 2}, false}, "a");
+      Value b = graph->add_input({DType::Float64, {2, 2}, false}, "b");
+      Value inner = ops::tanh(ops::matmul2(x, a));
+      Value h = inner * inner;
+      keeping.origin.assign(graph->nodes().size(), of_first_layer);
+      Value last = ops::tanh(ops::matmul2(h, b)), y = ops::sum(last, {0, 1});
+      graph->add_output(y);
+      forward.assign(graph->nodes().size(), true);
+      keeping.origin.resize(graph->nodes().size(), 0);
+      Value d = (scalar(1., DType::Float64) - last * last);
+      Value dh = ops::matmul2(d, prim::transpose(b, {1, 0}));
+      Value da =
+          ops::matmul2(prim::transpose(x, {1, 0}), dh * (inner + inner) * (scalar(1., DType::Float64) - inner * inner));
+      graph->add_output(da);
+      graph->add_output(ops::matmul2(prim::transpose(h, {1, 0}), d));
+    }
+    forward.resize(graph->nodes().size(), false);
+    keeping.origin.resize(graph->nodes().size(), Keeping::kDerived);
+    keeping.repeats_cheap = false;
+  }
+
+  static std::vector<Array> inputs() {
+    std::vector<Array> out;
+    for (int64_t rows : {3, 2, 2}) {
+      Array& a = out.emplace_back(Array{DType::Float64, {rows, 2}, {}});
+      a.data.resize(static_cast<size_t>(rows) * 2 * sizeof(double));
+      for (int64_t i = 0; i < 2 * rows; ++i) {
+        double v = 0.1 * static_cast<double>(i * i % 7 - 3);
+        std::memcpy(a.data.data() + i * sizeof v, &v, sizeof v);
+      }
+    }
+    return out;
+  }
+};
+
+int count(const ir::Graph& g, const char* op) {
+  auto nodes = ir::live_nodes(g);
+  return static_cast<int>(
+      std::count_if(nodes.begin(), nodes.end(), [&](const ir::Node* n) { return n->op->name() == op; }));
+}
+
+TEST(Recompute, NothingWithoutReason) {
+  Example e(0);
+  EXPECT_EQ(recompute(*e.graph, e.forward, e.facts, e.keeping), nullptr);
+}
+
+TEST(Recompute, ACheckpointedFunctionRunsAgainAndGivesTheSame) {
+  Example e(kFunction);
+  auto again = recompute(*e.graph, e.forward, e.facts, e.keeping);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(count(*again, "prim::dot_general"), count(*e.graph, "prim::dot_general") + 1) << ir::print(*again);
+  EXPECT_EQ(count(*again, "prim::later"), 1) << ir::print(*again);
+  std::vector<Array> before = ops::evaluate(*e.graph, Example::inputs()),
+                     now = ops::evaluate(*again, Example::inputs());
+  ASSERT_EQ(before.size(), now.size());
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(before[i].data, now[i].data) << i;
+}
+
+TEST(Recompute, TheLeastBudgetKeepsNothing) {
+  Example e(0);
+  std::vector<Value> gradients{e.graph->outputs()[1].value, e.graph->outputs()[2].value};
+  auto kept = [&](double budget) {
+    e.keeping.budget = budget;
+    Cut c = cut(*e.graph, e.forward, {e.graph->outputs()[0].value}, gradients, e.facts, e.keeping);
+    return std::count_if(c.kept.begin(), c.kept.end(), [](Value v) { return !ir::is_input(v); });
+  };
+  EXPECT_GE(kept(1), 2);
+  EXPECT_LT(kept(0.5), kept(1));
+  EXPECT_EQ(kept(0), 0);
+  e.keeping.budget = 0;
+  auto again = recompute(*e.graph, e.forward, e.facts, e.keeping);
+  ASSERT_TRUE(again);
+  std::vector<Array> before = ops::evaluate(*e.graph, Example::inputs()),
+                     now = ops::evaluate(*again, Example::inputs());
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(before[i].data, now[i].data) << i;
+}
+
+}  // namespace
+}  // namespace brasa::transforms
