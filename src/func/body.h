@@ -5,6 +5,7 @@
 
 #include "capture/functional.h"
 #include "capture/trace.h"
+#include "tensor/autocast.h"
 #include "tensor/known_sizes.h"
 
 namespace brasa::func {
@@ -49,6 +50,7 @@ class BodyRecorder final : public capture::Functional {
     std::vector<Tensor> results;
     Scope scope(this);
     KnownSizes::Scope known(outer_ ? &sizes_ : nullptr);
+    eager::CastCache casts;
     results = f();
     return finished(results);
   }

@@ -9,6 +9,7 @@
 
 #include "capture/functional.h"
 #include "runtime/device.h"
+#include "tensor/autocast.h"
 #include "tensor/dispatch.h"
 
 namespace brasa::func {
@@ -44,6 +45,7 @@ class Level : public capture::Functional {
     Level& level_;
     Around before_;
     Recorder::Scope here_;
+    eager::CastCache casts_;
   };
 
   /// A tensor of the function's that stands for this.

@@ -89,21 +89,39 @@ class Cutter {
     return out;
   }
 
-  // Numbers whose equality decides a gradient, such as that of a maximum: computed again they may round in another way (a product and a
-  // sum may be one operation), and none would be equal.
+  static Value below_views(Value v) {
+    while (v.node->op != ir::input_op() && ops::row_of(*v.node).view_rule) v = v.node->inputs()[0];
+    return v;
+  }
+
+  // The value of which this one's elements are some: its largest, its first ones in an order.
+  static Value picked_from(Value v) {
+    for (;; v = v.node->inputs()[0]) {
+      v = below_views(v);
+      const Node& n = *v.node;
+      const std::string& name = n.op->name();
+      bool extreme = (name == "prim::reduce" || name == "prim::scan") &&
+                     (n.arg<std::string>(2) == "max" || n.arg<std::string>(2) == "min");
+      if (!extreme && name != "prim::gather" && (name != "prim::sort" || v.index != 0)) return v;
+    }
+  }
+
+  // Numbers whose comparison with equal ones decides a gradient, such as that of a maximum: computed again they may round in another way (a
+  // product and a sum may be one operation), and none would be equal.
   std::vector<bool> find_compared() const {
     std::vector<bool> found(graph_.nodes().size());
-    auto made = [](Value v) {  // below views
-      while (v.node->op != ir::input_op() && ops::row_of(*v.node).view_rule) v = v.node->inputs()[0];
-      return v;
-    };
     auto is_number = [](Value v) { return v.node->op != ir::input_op() && v.node->inputs().empty(); };
     for (const Node* node : graph_.nodes()) {
       const std::string& name = node->op->name();
-      if (!forward_[node->id] || (name != "prim::eq" && name != "prim::ne")) continue;
-      Value a = made(node->inputs()[0]), b = made(node->inputs()[1]);
+      bool equality = name == "prim::eq" || name == "prim::ne";
+      bool order = name == "prim::lt" || name == "prim::le" || name == "prim::gt" || name == "prim::ge";
+      if (!equality && !order) continue;
+      Value a = below_views(node->inputs()[0]), b = below_views(node->inputs()[1]);
       if (a == b || !is_floating(ir::type_of(a).dtype) || is_number(a) || is_number(b)) continue;
-      found[a.node->id] = found[b.node->id] = true;
+      Value all = picked_from(a);
+      bool of_one = all == picked_from(b);
+      if (of_one) found[all.node->id] = true;
+      if (equality || of_one) found[a.node->id] = found[b.node->id] = true;
     }
     return found;
   }
@@ -124,7 +142,17 @@ class Cutter {
       });
     }
     for (Value v : outputs) leaves_[v.node->id] = inner_[v.node->id];
-    for (size_t i = 0; i < inner_.size(); ++i) inner_[i] = inner_[i] && !leaves_[i] && !compared_[i];
+    // What cheap work makes of values from outside of the function is like any other value: as one that others take it would wait beside them.
+    std::vector<bool> plain(inner_.size());
+    for (const Node* n : graph_.nodes()) {
+      if (!inner_[n->id]) continue;
+      plain[n->id] = cheap(*n);
+      n->for_each_input([&](Value v) { plain[n->id] = plain[n->id] && (!inner_[v.node->id] || plain[v.node->id]); });
+    }
+    for (size_t i = 0; i < inner_.size(); ++i) {
+      inner_[i] = inner_[i] && !leaves_[i] && !compared_[i];
+      leaves_[i] = leaves_[i] && !plain[i];
+    }
   }
 
   // Whether the backward part must not compute it again, but for what a small budget asks for.

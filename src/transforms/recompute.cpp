@@ -14,7 +14,11 @@ using ir::Value;
 class Recompute {
  public:
   Recompute(const ir::Graph& graph, const std::vector<bool>& forward, const Cut& cut)
-      : graph_(graph), forward_(forward), again_(cut.again), out_(std::make_unique<ir::Graph>(graph.level())) {
+      : graph_(graph),
+        forward_(forward),
+        again_(cut.again),
+        out_(std::make_unique<ir::Graph>(graph.level())),
+        late_(graph.nodes().size()) {
     out_->name = graph.name;
   }
 
@@ -22,10 +26,12 @@ class Recompute {
     ir::copy_inputs(*out_, graph_, first_);
     for (const Node* n : ir::live_nodes(graph_)) {
       if (n->op == ir::input_op()) continue;
-      if (forward_[n->id])
+      if (forward_[n->id]) {
         ir::copy_node(*out_, *n, first_);
-      else
+        if (!n->inputs().empty()) late_[n->id] = n->id;
+      } else {
         copy_backward(*n);
+      }
     }
     for (const ir::Output& o : graph_.outputs()) out_->outputs().push_back({first_(o.value), o.into, o.check});
     return std::move(out_);
@@ -33,15 +39,24 @@ class Recompute {
 
  private:
   void copy_backward(const Node& n) {
-    // What comes from behind is there when the forward part is done.
     n.for_each_input([&](Value v) {
-      if (!forward_[v.node->id] && is_made(v)) last_ = first_(v);
+      if (!forward_[v.node->id]) pass(v);
     });
     ir::ValueMap operands;
     n.for_each_input([&](Value v) { operands.set(v, is_made_again(v) ? second(v) : first_(v)); });
     Node* copy = out_->add(n.op, ir::mapped(n.args, operands), n.types);
     for (uint32_t r = 0; r < n.types.size(); ++r) first_.set({const_cast<Node*>(&n), r}, copy->out(r));
-    if (is_made(copy->out())) last_ = copy->out();
+    uint32_t latest = 0;
+    n.for_each_input([&](Value v) { latest = std::max(latest, late_[v.node->id]); });
+    late_[n.id] = latest + 1;
+    pass(const_cast<Node&>(n).out());
+  }
+
+  // What waits waits for what is done last: derivatives of a function alone are there as soon as its values.
+  void pass(Value v) {
+    if (!is_made(v) || late_[v.node->id] < latest_) return;
+    latest_ = late_[v.node->id];
+    last_ = first_(v);
   }
 
   // A forward value, computed for the second time.
@@ -92,7 +107,10 @@ class Recompute {
   const std::vector<bool>& again_;
   std::unique_ptr<ir::Graph> out_;
   ir::ValueMap first_, second_;
-  Value last_{};  // of the backward part
+  std::vector<uint32_t>
+      late_;  // by node: as high as the place of the last forward node that it depends on, and the steps from there
+  uint32_t latest_ = 0;
+  Value last_{};  // of the backward part, which is as late
 };
 
 }  // namespace

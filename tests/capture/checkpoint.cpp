@@ -180,7 +180,53 @@ TEST_P(Checkpoints, SecondDerivatives) {
   expect_close(results[1], results[0]);
 }
 
+// In a function's second run a product and a sum may be rounded as one: what is compared with its own maximum must not differ from it.
+TEST_P(Checkpoints, WhatIsComparedIsComputedOnce) {
+  constexpr int64_t kCount = 300, kColumns = 64;
+  manual_seed(3);
+  Tensor w = randn({kCount, kColumns}), u = randn({kColumns, kColumns}) / 8;
+  for (bool masked : {false, true}) {
+    auto block = [&](const Tensor& t, const Tensor& b) {
+      Tensor product = t.mm(u) * w, sum = product + b, top = sum.detach().amax({1});
+      Tensor mask = sum.detach() >= top.unsqueeze(1);
+      Tensor aside = masked ? product.detach().mm(u) : product.detach().softmax(0);
+      return std::tuple(masked ? where(mask, sum, 0.0).sum(1) : sum.amax({1}), aside, top);
+    };
+    auto step = compile(
+        [&](const Tensor& x, const Tensor& b) {
+          auto [largest, aside, top] = checkpoint(block, x, b);
+          Tensor y = largest.unsqueeze(1) + aside.sum(1, true) + top.unsqueeze(1);
+          for (int i = 0; i < 3; ++i) y = y.expand({kCount, kColumns}).mm(u).sin().sum(1, true);
+          (y.sum() + largest.sum()).backward();
+        },
+        {.backend = GetParam()});
+    Tensor x = randn({kCount, kColumns}).requires_grad_(), b = randn({kCount, kColumns}).requires_grad_();
+    step(x, b);
+    EXPECT_TRUE(b.grad().isfinite().all().item<bool>());
+    EXPECT_EQ((b.grad() != 0).sum().item<int64_t>(), kCount);  // one in each row
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, Checkpoints, ::testing::Values("inductor", "aot_eager", "eager", "interpreter"));
+
+// Cheap work alone: its result follows from what waits anyway.
+TEST(CheckpointedActivations, KeepNoMoreThanWithout) {
+  Net net;
+  int64_t kept[2];
+  for (Way way : {Way::Plain, Way::Checkpointed}) {
+    auto f = compile([&](Tensor x) {
+      auto activation = [](const Tensor& t) { return gelu(t) * t.tanh(); };
+      for (const Tensor& w : net.weights) {
+        Tensor h = x.mm(w);
+        x = way == Way::Checkpointed ? checkpoint(activation, h) : activation(h);
+      }
+      return x.square().mean();
+    });
+    (void)f(numbers({kRows, kWidth}).requires_grad_());
+    kept[static_cast<int>(way)] = f.explain().graphs.at(0).kept_bytes;
+  }
+  EXPECT_EQ(kept[1], kept[0]);
+}
 
 TEST(MemoryBudget, IsAPart) {
   for (const char* wrong : {"2", "-0.1", "half"})

@@ -67,6 +67,18 @@ TEST_P(Pooling, GradientOfMaxima) {
   }
 }
 
+// What a pair's place is read by lies in a row of two elements, which one thread has.
+TEST_P(Pooling, PairsInOneDimension) {
+  for (int64_t length : {4, 6, 64}) {
+    auto loss = compile([](const Tensor& x) { return max_pool1d(x, 2, 2).square().sum(); });
+    Tensor x = randperm(12 * length, kFloat32).reshape({6, 2, length}).to(device_).set_requires_grad(true);
+    Tensor pairs = x.detach().reshape({6, 2, length / 2, 2});
+    loss(x).backward();
+    Tensor greatest = (pairs * 2).masked_fill(pairs != pairs.amax({3}, true), 0);
+    EXPECT_TRUE(x.grad().equal(greatest.reshape(x.sizes()))) << length;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Pooling, testing::Values("cpu", "emu", "cuda"));
 
 }  // namespace

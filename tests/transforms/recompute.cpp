@@ -89,6 +89,38 @@ TEST(Recompute, ACheckpointedFunctionRunsAgainAndGivesTheSame) {
   for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(before[i].data, now[i].data) << i;
 }
 
+// A derivative that is made of the forward part alone is there before the backward part begins.
+TEST(Recompute, WaitsForWhatComesFromBehind) {
+  ir::Facts facts;
+  ir::Graph graph(ir::Level::Primitives);
+  Keeping keeping;
+  std::vector<bool> forward;
+  {
+    ops::Builder builder(graph, facts);
+    Value x = graph.add_input({DType::Float64, {3, 2}, false}, "x");
+    Value inner = ops::tanh(x), h = ops::sum(inner, {1});
+    keeping.origin.assign(graph.nodes().size(), kFunction);
+    Value last = ops::tanh(h);
+    graph.add_output(ops::sum(last, {0}));
+    forward.assign(graph.nodes().size(), true);
+    keeping.origin.resize(graph.nodes().size(), 0);
+    Value behind = ops::exp(last);
+    Value early = ops::cos(h);
+    Value d = ops::broadcast_to(ops::unsqueeze(behind * early, 1), {3, 2});
+    graph.add_output(d * inner);
+  }
+  forward.resize(graph.nodes().size(), false);
+  keeping.origin.resize(graph.nodes().size(), Keeping::kDerived);
+  keeping.repeats_cheap = false;
+  auto again = recompute(graph, forward, facts, keeping);
+  ASSERT_TRUE(again);
+  for (const ir::Node* n : ir::live_nodes(*again))
+    if (n->op->name() == "prim::later") {
+      EXPECT_NE(n->inputs()[1].node->op->name(), "prim::cos") << ir::print(*again);
+    }
+  EXPECT_EQ(count(*again, "prim::later"), 1) << ir::print(*again);
+}
+
 TEST(Recompute, TheLeastBudgetKeepsNothing) {
   Example e(0);
   std::vector<Value> gradients{e.graph->outputs()[1].value, e.graph->outputs()[2].value};

@@ -236,7 +236,9 @@ class Loops {
       if (side_by_side > 1) stacked_.push_back(beside);
       at_[static_cast<size_t>(summed - s_.axes.begin())] = inside(in_part, summed->extent, kept_mask_);
     }
-    Expr thread = b.loop("thread", s_.row_threads), step = s_.unroll > 1 ? b.loop("unroll", s_.unroll) : Expr(0);
+    // A loop of one step is none: what is read at its places would not be known to lie in the row.
+    Expr thread = s_.row_threads > 1 ? b.loop("thread", s_.row_threads) : Expr(0);
+    Expr step = s_.unroll > 1 ? b.loop("unroll", s_.unroll) : Expr(0);
     Expr within_chunk = lane();
     spread(inside(row, rows, kept_mask_), kept);
     Expr chunk = inside(step * Expr(s_.row_threads) + thread, floordiv(s_.axes.back().extent, s_.width), row_mask_);
