@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/compile.h"
 #include "ops/builder.h"
 #include "support/epoch.h"
 #include "support/error.h"
@@ -164,11 +165,12 @@ bool shaped_by_what_it_reads(const std::vector<bool>& reads, std::span<const Inp
 }
 
 // Results that are made of different operands have shapes of their own where these broadcast. A derivative's have the loop's: they are summed
-// up behind it.
+// up behind it. A graph that sums may do so before it multiplies or rounds: where numbers are strict, all derivatives are computed as there.
 bool have_one_shape(const Call& call, const ir::Graph& graph, const Pointwise& p) {
   if (call.computation.sums_up()) return !broadcasts(call.inputs, p);
-  if (graph.outputs().size() < 2 || !broadcasts(call.inputs, p)) return true;
-  if (dynamic_cast<const Backward*>(&call.computation)) return true;
+  auto strict = [] { return compiler::default_numbers() == compiler::Numbers::Strict; };
+  if ((graph.outputs().size() < 2 && !strict()) || !broadcasts(call.inputs, p)) return true;
+  if (dynamic_cast<const Backward*>(&call.computation)) return !strict();
   return std::all_of(graph.outputs().begin(), graph.outputs().end(), [&](const ir::Output& o) {
     std::vector<bool> read(graph.nodes().size());
     read[o.value.node->id] = true;

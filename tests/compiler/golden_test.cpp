@@ -17,7 +17,7 @@
 #include "support/error.h"
 
 // One step of the pipeline on a graph's text: golden/*.txt holds `pass: <name>`, `target:` and `library:` (or `library: none`) where the machine is another one,
-// `sizes:` of a single operator's example call, the graph, `---`, and what the step makes of it: the graph, and facts that it asked for. With
+// `numbers: strict`, `sizes:` of a single operator's example call, the graph, `---`, and what the step makes of it: the graph, and facts that it asked for. With
 // BRASA_UPDATE_GOLDEN=1 the files are written anew.
 namespace brasa::compiler {
 namespace {
@@ -32,11 +32,12 @@ std::vector<int64_t> numbers(const std::string& text) {
 }
 
 std::string result_of(const std::string& pass, const std::string& text, const std::string& target,
-                      std::string_view library, const std::vector<int64_t>& sizes) {
+                      std::string_view library, Numbers level, const std::vector<int64_t>& sizes) {
   Primitives p;
   p.graph = ir::parse(text, [](std::string_view name) { return ops::find(name); });
   ir::Facts facts(sizes);
   Machine machine = machine_of(target, 2);
+  machine.one_order = level == Numbers::Strict;
   if (!library.empty()) machine.libraries = Libraries({&library, library != "none" ? size_t{1} : 0});
   for (auto passes : {algebra_passes(), form_passes()})
     for (const GraphPass& each : passes)
@@ -51,6 +52,7 @@ std::string result_of(const std::string& pass, const std::string& text, const st
     CompilerOptions options;
     options.target = target;
     options.threads = 2;
+    options.numbers = level;
     std::string out;
     for (const std::string& kernel : kernel_texts(*p.graph, facts, options)) out += kernel;
     return out;
@@ -81,6 +83,7 @@ TEST_P(Golden, Text) {
   std::stringstream head(before);
   std::string graph;
   std::vector<int64_t> sizes;
+  Numbers level = Numbers::Default;
   while (std::getline(head, line)) {
     if (line.starts_with("pass: "))
       pass = line.substr(6);
@@ -88,12 +91,14 @@ TEST_P(Golden, Text) {
       target = line.substr(8);
     else if (line.starts_with("library: "))
       library = line.substr(9);
+    else if (line.starts_with("numbers: "))
+      level = numbers_named(line.substr(9));
     else if (line.starts_with("sizes: "))
       sizes = numbers(line.substr(7));
     else
       graph += line + "\n";
   }
-  std::string result = result_of(pass, graph, target, library, sizes);
+  std::string result = result_of(pass, graph, target, library, level, sizes);
   if (std::getenv("BRASA_UPDATE_GOLDEN"))
     std::ofstream(path) << before << "---\n" << result;
   else

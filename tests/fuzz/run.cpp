@@ -2,6 +2,7 @@
 
 #include "capture/situations.h"
 #include "compile_cost.h"
+#include "compiler/compile.h"
 #include "fuzz/operators.h"
 #include "support/processor_time.h"
 
@@ -224,7 +225,9 @@ std::string difference(const Program& p, const std::string& backend) {
   bool single = p.single;
   for (const auto& body : p.functions)
     for (const Instruction& i : body) single = single || i.op == "double" || i.op == "cast";
-  double tolerance = single ? 2e-3 : 1e-7;
+  // Strict numbers are the same to the bit, so that comparisons fall on the same side.
+  const bool strict = compiler::default_numbers() == compiler::Numbers::Strict;
+  double tolerance = strict ? 0 : single ? 2e-3 : 1e-7;
   Run eager = run(p, nullptr);
   for (const Mode& mode : modes()) {
     Mode with_backend = mode;
@@ -236,6 +239,7 @@ std::string difference(const Program& p, const std::string& backend) {
       found = e.what();
     }
     if (found.empty()) continue;
+    if (strict) return std::string(mode.name) + ": " + found;
     // Numbers at an edge (a comparison, a branch) may fall on either side.
     for (double shift : {1e-13, -1e-13, 1e-7})
       if (!first_difference(eager, run(p, nullptr, single ? shift * 1e3 : shift), tolerance * 100).empty()) return "";

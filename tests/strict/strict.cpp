@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 
 #include <brasa/brasa.h>
@@ -12,6 +11,7 @@
 #include "ops/decompose.h"
 #include "ops/table.h"
 #include "pack/sample_call.h"
+#include "strict/bits.h"
 
 // With BRASA_NUMBERS=strict, which is read at its first use, compiled and uncompiled programs give the same bits.
 namespace brasa {
@@ -20,27 +20,6 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 const bool kStrict = ::setenv("BRASA_NUMBERS", "strict", 1) == 0;
-
-// The first difference between bits, or nothing. All NaNs are one.
-std::string difference(const Tensors& want, const Tensors& got) {
-  if (want.size() != got.size()) return "another count";
-  for (size_t k = 0; k < want.size(); ++k) {
-    if (want[k].scalar_type() != got[k].scalar_type() || want[k].sizes() != got[k].sizes())
-      return str("result ", k, ": another type or shape");
-    Tensor a = want[k].contiguous(), b = got[k].contiguous();
-    auto size = static_cast<size_t>(a.element_size());
-    auto* p = static_cast<const char*>(a.data_ptr());
-    auto* q = static_cast<const char*>(b.data_ptr());
-    Tensor both_nan = a.isnan().logical_and(b.isnan()).contiguous();
-    for (size_t i = 0; i < static_cast<size_t>(a.numel()); ++i)
-      if (!both_nan.data_ptr<bool>()[i] && std::memcmp(p + i * size, q + i * size, size) != 0) {
-        auto at = static_cast<int64_t>(i);
-        return str("result ", k, ", element ", i, ": ", a.flatten()[at].item<double>(), " and ",
-                   b.flatten()[at].item<double>());
-      }
-  }
-  return "";
-}
 
 Tensor call(const ops::Row& row, const std::vector<CallArg>& args) {
   eager::Results results;

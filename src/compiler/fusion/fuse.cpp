@@ -185,7 +185,8 @@ class Fuser {
 
   Member member(const Node* root, const Domain& d) const {
     if (sums_columns(root, d)) return Member::Columns;
-    if (is_reduction(prim_of(root))) return same_blocks(reduced_domain(root), d) ? Member::Reduce : Member::None;
+    if (is_reduction(prim_of(root)))
+      return same_blocks(reduced_domain(root), d, machine_.orders_sums()) ? Member::Reduce : Member::None;
     if (prim_of(root) == Prim::Scan)
       return root->types[0].shape == d.dims && d.scanned == scanned_dim(root) ? Member::Full : Member::None;
     Expr numel = root->types[0].numel();

@@ -35,8 +35,8 @@ Domain domain_of(const ir::Shape& dims);
 Domain reduced_domain(const ir::Node* reduction);
 /// As the sums of columns have it.
 Domain columns_of(const Domain& d);
-/// Equal after neighbouring dimensions of one sort are taken together.
-bool same_blocks(const Domain& a, const Domain& b);
+/// Equal after neighbouring dimensions of one sort are taken together; where the `order` of sums matters, none that are reduced.
+bool same_blocks(const Domain& a, const Domain& b, bool order = false);
 /// Whether a reduction is one of columns in this domain of sums of both sorts.
 bool sums_columns(const ir::Node* n, const Domain& d);
 /// Of two kernels in one. `sum_columns`: where one adds up rows, it may add up parts of columns for the other on its way.

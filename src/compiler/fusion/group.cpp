@@ -20,12 +20,12 @@ Domain reduced_domain(const ir::Node* reduction) {
 
 Domain columns_of(const Domain& d) { return {d.dims, d.summed, {}}; }
 
-bool same_blocks(const Domain& a, const Domain& b) {
-  auto blocks = [](const Domain& d) {
+bool same_blocks(const Domain& a, const Domain& b, bool order) {
+  auto blocks = [order](const Domain& d) {
     std::vector<std::pair<Expr, bool>> out;
     for (size_t i = 0; i < d.dims.size(); ++i) {
       if (d.dims[i].is(1)) continue;
-      if (!out.empty() && out.back().second == d.reduced[i])
+      if (!out.empty() && out.back().second == d.reduced[i] && !(order && d.reduced[i]))
         out.back().first = out.back().first * d.dims[i];
       else
         out.push_back({d.dims[i], d.reduced[i]});

@@ -83,18 +83,37 @@ class Loops {
     };
     for (size_t i = 0; i < s_.axes.size(); ++i)
       if (s_.axes[i].kind == Axis::Parallel && s_.axes[i].piece) inner(i, "serial", 1, 1);
-    auto vector = [&] {
-      for (size_t i = 0; i < s_.axes.size(); ++i)
-        if (s_.axes[i].kind == Axis::Vector) {
-          fold(s_.axes[i], inner(i, "vector", s_.width, s_.unroll));
-        }
-    };
-    if (s_.vector_outside) vector();
-    for (size_t i = 0; i < s_.axes.size(); ++i)
-      if (s_.axes[i].kind == Axis::Serial) {
-        fold(s_.axes[i], inner(i, "serial", 1, s_.serial_unroll));
+    auto folded = [&](Axis::Kind kind, const char* name, int width, int unroll) {
+      for (size_t i = 0; i < s_.axes.size(); ++i) {
+        if (s_.axes[i].kind != kind) continue;
+        if (s_.chains > 0 && s_.axes[i].reduced)
+          in_chains(i, name, width, unroll);
+        else
+          fold(s_.axes[i], inner(i, name, width, unroll));
       }
+    };
+    auto vector = [&] { folded(Axis::Vector, "vector", s_.width, s_.unroll); };
+    if (s_.vector_outside) vector();
+    folded(Axis::Serial, "serial", 1, s_.serial_unroll);
     if (!s_.vector_outside) vector();
+  }
+
+  // A loop over the chains of a reduced axis, and one over the elements of each.
+  void in_chains(size_t i, const char* kind, int width, int unroll) {
+    LoopBuilder& b = l_.b();
+    Expr extent = s_.axes[i].extent, count = s_.chains_of(s_.axes[i]);
+    bool lanes = s_.axes[i].kind == Axis::Vector;
+    Chains& c = chains_.emplace_back(Chains{b.loop(kind, count, width, unroll), {}, {}, lanes});
+    at_[i] = c.chain;
+    if (!(count == extent)) {
+      c.step = b.loop("serial", ceildiv(extent, s_.chains), 1, lanes ? 1 : unroll);
+      Expr place = *c.step * Expr(s_.chains) + c.chain;
+      at_[i] = b.bounded(place, extent);
+      if (!provably_divisible(extent, s_.chains))
+        read_mask_ = row_mask_ = l_.expressions().both(row_mask_, l_.expressions().within(place, 0, extent));
+      closed_.push_back(*c.step);
+    }
+    closed_.push_back(c.chain);
   }
 
   void fold(const Axis& a, Expr range) {
@@ -331,10 +350,30 @@ class Loops {
       Value i = l_.b().convert(l_.b().index(place), is_short ? DType::Int32 : DType::Int64);
       if (!closed.empty()) i = l_.b().arg_reduce(item, i, closed, "arg" + combiner)[1];
       out = l_.b().convert(i, DType::Int64);
+    } else if (s_.chains > 0 && is_floating(type_of(item).dtype)) {
+      out = chained(item, combiner);
     } else {
       out = closed.empty() ? item : l_.b().reduce(item, closed, combiner);
     }
     return out;
+  }
+
+  // The innermost axis first; the sums of its chains one after the other, those in lanes by way of memory.
+  Value chained(Value item, const std::string& combiner) {
+    LoopBuilder& b = l_.b();
+    for (size_t i = chains_.size(); i-- > 0;) {
+      Chains& c = chains_[i];
+      if (c.step) item = b.reduce(item, {*c.step}, combiner);
+      Expr each = c.chain;
+      if (c.lanes) {
+        Expr count = c.chain->args[0];
+        if (!c.joined) c.joined = b.loop("serial", count, 1, static_cast<int>(count.constant()));
+        each = *c.joined;
+        item = b.load(b.stage(item, {c.chain}), each);
+      }
+      item = b.reduce(item, {each}, combiner);
+    }
+    return item;
   }
 
   // What a value is where it is not what memory holds at this place already: by then nothing of it need be read or written there.
@@ -378,11 +417,18 @@ class Loops {
   const Schedule& s_;
   Lowering l_;
   std::vector<int> passes_;
-  std::vector<Expr> at_;       // by axis
-  Index dims_;                 // of the domain
-  std::vector<Expr> closed_;   // the reduced ranges
-  std::vector<Expr> stacked_;  // the summed ones
-  std::vector<Value> tiles_;   // by output: its element, from shared memory
+  std::vector<Expr> at_;      // by axis
+  Index dims_;                // of the domain
+  std::vector<Expr> closed_;  // the reduced ranges
+  // Of a reduced axis, where the order matters: its chains, in lanes or not, the elements of each, and a loop that joins those of lanes.
+  struct Chains {
+    Expr chain;
+    std::optional<Expr> step, joined;
+    bool lanes;
+  };
+  std::vector<Chains> chains_;  // outer axes first
+  std::vector<Expr> stacked_;   // the summed ones
+  std::vector<Value> tiles_;    // by output: its element, from shared memory
   std::optional<Expr> scanned_;
   // GPU: threads that have a place among what is kept, and in their row; and those that may read it.
   Value kept_mask_, row_mask_, read_mask_;

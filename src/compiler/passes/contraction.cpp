@@ -85,7 +85,9 @@ class Contractions {
     for (int64_t d : af) result.push_back(sa[d]);
     for (int64_t d : bf) result.push_back(sb[d]);
     Value ma = grouped(a, {ab, af, ac}), mb = grouped(b, {bb, bc, bf});  // [b] m k, [b] k n
-    if (!m_.gpu && ac.size() > 1 && !(even(steps_of(ma)) && even(steps_of(mb)))) {
+    Expr m = product(pick(sa, af)), n = product(pick(sb, bf)), k = product(pick(sa, ac));
+    bool summed = m_.orders_sums() && of_vectors(m, n, k);
+    if (!m_.gpu && ac.size() > 1 && !summed && !(even(steps_of(ma)) && even(steps_of(mb)))) {
       auto [sums_a, sums_b] = joined_sums(a, {ab, af}, ac, bc);
       std::vector<Dims> groups_a = {ab, af}, groups_b = {bb};  // [b] m k…, [b] k… n
       groups_a.insert(groups_a.end(), sums_a.begin(), sums_a.end());
@@ -95,7 +97,8 @@ class Contractions {
       Shape sums;
       for (const Dims& g : sums_b) sums.push_back(product(pick(sb, g)));
       Steps in_a = steps_of(each_a), in_b = steps_of(each_b);
-      bool wide = is(in_b.back(), 1), deep = is(in_b[in_b.size() - 2], 1) && is(in_a.back(), 1);
+      // Vectors along the last sum add up its elements in an order of their own.
+      bool wide = is(in_b.back(), 1), deep = !m_.one_order && is(in_b[in_b.size() - 2], 1) && is(in_a.back(), 1);
       // A batch's steps may be uneven: a matrix is found once.
       auto each_even = [&](const Steps& steps) {
         return even({steps.begin() + static_cast<int64_t>(!ab.empty()), steps.end()});
@@ -105,7 +108,6 @@ class Contractions {
       };
       if (each_even(in_a) && wide) return product_of(in_order(each_b));
       // Rows may lie anywhere, if what is summed lies at even steps in each.
-      Expr m = product(pick(sa, af)), n = product(pick(sb, bf));
       ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
       if (even({in_a.end() - std::ssize(sums), in_a.end()}) && at_least(n, tile.lanes) && at_least(m, 48))
         return product_of(panels(mb, rank_of(mb) - 1, tile.columns(), sums));
@@ -216,10 +218,9 @@ class Contractions {
     Shape sa = shape_of(a), sb = shape_of(b);
     Expr m = sa[rank - 2], k = sa[rank - 1], n = sb[rank - 1];
     const DType t = ops::dtype_of(a);
-    bool vector = m.is(1) || n.is(1);
     // On a GPU a sum whose length nobody knows is no better than a library's.
-    if (k.is(1) || (vector && (!m_.gpu || (k.is_constant() && m.is_constant() && n.is_constant()))))
-      return product_of_vectors(a, b);
+    bool known = k.is_constant() && m.is_constant() && n.is_constant();
+    if (k.is(1) || (of_vectors(m, n, k) && (!m_.gpu || known))) return product_of_vectors(a, b);
     if (!m_.gpu) {
       // What tiles multiply, or what is added up in pairs.
       bool tiles = m_.tiles && narrowed(a, b, t) && at_least(m, 16) && at_least(n, 16) && at_least(k, 16);
@@ -233,8 +234,8 @@ class Contractions {
       // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once. Pairs ask for
       // words.
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
-      bool pack = tiles ||
-                  (wide ? at_least(m, 16) && (!full || in_words || at_least(n * k, kLarge)) : !deep || at_least(m, 48));
+      bool pack = tiles || (wide ? at_least(m, 16) && (!full || in_words || at_least(n * k, kLarge))
+                                 : !deep || m_.one_order || at_least(m, 48));
       bool words = pack && in_words;
       // What is used often is widened once, on its way to memory, and not for each product.
       bool narrow_rows = is_reduced_floating(t) || widens(source_of(a, probe(sa)).value.node);
@@ -294,6 +295,15 @@ class Contractions {
   }
 
   bool at_least(Expr e, int64_t least) { return compiler::at_least(e, least, context_); }
+
+  // Whether it has one row, column or product for each result. Where that decides about the order of sums it must not depend on what is known.
+  bool of_vectors(Expr m, Expr n, Expr k) {
+    auto is_one = [&](Expr e) {
+      bool ask = m_.orders_sums() && !context_.portable && context_.facts.has_hint(e);
+      return ask ? context_.facts.equal(e, 1) : e.is(1);
+    };
+    return is_one(m) || is_one(n) || is_one(k);
+  }
 
   // The steps from row to row and from column to column; nothing where either is uneven.
   struct MatrixSteps {

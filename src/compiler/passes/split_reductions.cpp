@@ -101,6 +101,49 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
   return prim::reduce(prim::reduce(prim::reshape(v, pieces), {at + 1}, combiner), {at}, combiner);
 }
 
+// Where the order of sums matters: blocks of so many elements are summed, and then their sums.
+constexpr int64_t kBlock = 8192;
+
+// Asked where it is not known, as a sum that is no longer needs no blocks. Of programs that run alone nothing is asked.
+bool is_long(Expr size, const PassContext& context) {
+  Expr larger = max(size, kBlock);
+  if (larger.is_constant()) return !larger.is(kBlock);
+  return context.portable || !context.facts.has_hint(size) || !context.facts.equal(larger, kBlock);
+}
+
+// A dimension as blocks, the last one filled up.
+Value in_blocks(Value x, int64_t dim, const std::string& combiner) {
+  Shape s = shape_of(x);
+  Expr blocks = ceildiv(s[dim], kBlock);
+  std::vector<Expr> zeros(s.size(), 0), high = zeros;
+  high[dim] = blocks * kBlock - s[dim];
+  x = prim::pad(x, identity(combiner, ops::dtype_of(x)), zeros, high, zeros);
+  s[dim] = blocks;
+  s.insert(s.begin() + dim + 1, kBlock);
+  return prim::reshape(x, s);
+}
+
+// The order of a sum follows from its extents: inner dimensions are summed first, each in blocks. Schedules keep to that within a kernel
+// (Schedule::chains), so that the outermost dimension has a kernel of its own where threads would be without work. Absent: as it is.
+Value ordered(Value x, Dims dims, const std::string& combiner, const PassContext& context) {
+  Shape s = shape_of(x), kept = pick(s, other_dims(dims, ops::rank_of(x)));
+  Expr length = product(pick(s, dims)), rows = product(kept);
+  bool asks = !context.portable && context.facts.has_hint(length);
+  if (asks && context.facts.equal(length, 1)) return prim::reshape(x, kept);
+  const Value whole = x;
+  for (size_t i = 0; i < dims.size(); ++i)
+    while (is_long(shape_of(x)[dims[i]], context)) {
+      x = in_blocks(x, dims[i], combiner);
+      for (size_t d = i + 1; d < dims.size(); ++d) ++dims[d];
+      dims.insert(dims.begin() + static_cast<int64_t>(i) + 1, dims[i] + 1);
+      if (!asks) break;
+    }
+  bool few = rows.is_constant() && rows.constant() < enough_for(context.machine).rows;
+  if (dims.size() > 1 && few && (!length.is_constant() || length.constant() >= 2 * kPart))
+    return prim::reduce(prim::reduce(x, Dims(dims.begin() + 1, dims.end()), combiner), {dims[0]}, combiner);
+  return x == whole ? Value{} : prim::reduce(x, dims, combiner);
+}
+
 }  // namespace
 
 void split_reductions(Primitives& p, const PassContext& context) {
@@ -112,7 +155,9 @@ void split_reductions(Primitives& p, const PassContext& context) {
         Dims dims = int_args(n, 1), kept = other_dims(dims, ops::rank_of(x));
         std::erase_if(dims, [&](int64_t d) { return s[d].is(1); });
         if (dims.empty()) return {};
-        Value out = split(x, kept, dims, args[2].get<std::string>(), context);
+        const auto& combiner = args[2].get<std::string>();
+        bool order = context.machine.orders_sums() && is_floating(ops::dtype_of(x));
+        Value out = order ? ordered(x, dims, combiner, context) : split(x, kept, dims, combiner, context);
         if (!out) return {};
         return {prim::reshape(out, pick(s, kept))};
       });

@@ -9,7 +9,7 @@
 
 namespace brasa::compiler {
 
-MergedAxes merged_axes(const Group& group, int lanes) {
+MergedAxes merged_axes(const Group& group, int lanes, bool order) {
   MergedAxes out;
   bool loops = group.kind == GroupKind::Loops;
   Places places;
@@ -19,7 +19,8 @@ MergedAxes merged_axes(const Group& group, int lanes) {
     if (d.dims[i].is(1)) continue;
     bool joined = false;
     auto same_sort = [&](const Axis& a) {
-      return a.reduced == d.reduced[i] && a.summed == d.sums(i) && d.scanned != i && d.scanned != a.first;
+      return a.reduced == d.reduced[i] && a.summed == d.sums(i) && d.scanned != i && d.scanned != a.first &&
+             !(order && a.reduced);
     };
     if (!out.axes.empty() && same_sort(out.axes.back()) && loops) {
       Axis& before = out.axes.back();

@@ -22,8 +22,8 @@ struct MergedAxes {
   /// Inputs of the group of which all that is read is the same along it.
   std::unordered_set<size_t> repeated;
 };
-/// `lanes` of a vector; of 0, vectors run along the last axis.
-MergedAxes merged_axes(const Group& group, int lanes = 0);
+/// `lanes` of a vector; of 0, vectors run along the last axis. Where `order` matters, reduced dimensions stay axes of their own.
+MergedAxes merged_axes(const Group& group, int lanes = 0, bool order = false);
 /// The dimensions that a scatter's indices leave free, all parallel, but the last one a vector in such pieces.
 std::vector<Axis> free_axes(const Group& scatter, int64_t piece);
 

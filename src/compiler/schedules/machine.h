@@ -22,11 +22,12 @@ struct Machine {
   bool integer_pairs = false;
   /// Products of matrices of bfloat16 or bytes by tiles of 16 rows of 64 bytes (AMX).
   bool tiles = false;
-  /// Of a sum's elements, whether its sizes are known or not.
+  /// Strict numbers. On a CPU the order of a sum follows from its own extents then, whatever is known of them and is computed beside it.
   bool one_order = false;
   bool aligned = true;  // GPU: tensors begin at multiples of 16 bytes
   Libraries libraries{runtime::Properties().libraries};
 
+  bool orders_sums() const { return one_order && !gpu; }
   /// Lanes of a vector of elements of this size.
   int lanes(int64_t element_bytes) const { return static_cast<int>(vector_bytes / element_bytes); }
 };

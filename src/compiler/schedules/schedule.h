@@ -31,6 +31,12 @@ struct Schedule {
   bool vector_outside = false;   // the vector axis is kept, and reduced ones run inside it
   std::vector<uint32_t> staged;  // nodes kept in local memory between passes over a row
 
+  /// Along each reduced axis element i belongs to sum i % chains, each of which adds up its elements in order; these sums are added up in
+  /// order, too, those of inner axes first. So no other choice gives other bits. 0: any order.
+  int chains = 0;
+  /// How many of them an axis has elements for, as far as that is known.
+  ir::Expr chains_of(const Axis& axis) const;
+
   int rows = 1, vectors = 1;  // contraction: register tile
   bool along_k = false;       // its vectors run along k: a tile has so many columns as it has vectors
   bool pairs = false;         // two neighbours along k are one step

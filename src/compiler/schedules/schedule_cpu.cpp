@@ -36,6 +36,8 @@ constexpr int64_t kScatterBytes = 4096, kSharedScatterBytes = 1024;
 constexpr int64_t kTaps = 25;
 // A body that may be spelled out for each lane of a vector, without what fetches its elements.
 constexpr double kShortBody = 5;
+// Sums side by side along an axis, where their order follows from its extent: as many as the lanes of the widest vectors.
+constexpr int kChains = 16;
 // Recomputing less than this in a later pass is cheaper than keeping it.
 constexpr int kStageWork = 8;
 
@@ -50,7 +52,8 @@ class Scheduler {
       case GroupKind::Library: return {};
       default: {
         s_.width = std::max(1, m_.lanes(element_bytes()));
-        MergedAxes merged = merged_axes(g_, m_.one_order ? 0 : s_.width);
+        MergedAxes merged = merged_axes(g_, s_.width, m_.one_order);
+        if (m_.one_order && g_.domain.has_reduced()) s_.chains = kChains;
         s_.axes = std::move(merged.axes);
         vector_ = merged.vector;
         strided_ = merged.strided;
@@ -148,9 +151,9 @@ class Scheduler {
     // reduction's chain of additions gains for longer. Elements that are fetched one by one keep it busy, too.
     constexpr double kFills = 4, kFillsReducing = 8;
     int copies = gathered_ || running || each > (reducing ? kFillsReducing : kFills) ? 1 : reducing ? 4 : 2;
-    if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);  // that share their blocks
-    if (last.extent.is_constant())
-      copies = static_cast<int>(std::clamp<int64_t>(last.extent.constant() / s_.width, 1, copies));
+    if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks
+    Expr along = s_.chains > 0 && last.reduced ? s_.chains_of(last) : last.extent;  // of the vector loop
+    if (along.is_constant()) copies = static_cast<int>(std::clamp<int64_t>(along.constant() / s_.width, 1, copies));
     s_.unroll = copies;
     if (!folded(last)) {
       int64_t step = int64_t{s_.width} * s_.unroll;
@@ -257,7 +260,8 @@ class Scheduler {
       tile.rows = 2;
       tile.vectors = 6;
     }
-    if (by_one(a.along_k) && a.across && by_one(b.along_k) && !by_one(b.across) && b.across != Expr(0)) {
+    bool along_k = by_one(a.along_k) && a.across && by_one(b.along_k) && !by_one(b.across) && b.across != Expr(0);
+    if (along_k && !m_.one_order) {
       s_.along_k = true;
       tile.rows = m_.vector_registers >= 32 ? 4 : 2;  // one more row of 16 registers goes to memory in each step
       if (m.is_constant()) tile.rows = static_cast<int>(std::clamp<int64_t>(m.constant(), 1, tile.rows));

@@ -16,6 +16,7 @@ constexpr Choice<int> kNumbers[] = {
     {"width", &Schedule::width},
     {"unroll", &Schedule::unroll},
     {"serial unroll", &Schedule::serial_unroll},
+    {"chains", &Schedule::chains},
     {"rows", &Schedule::rows},
     {"vectors", &Schedule::vectors},
     {"row blocks", &Schedule::row_blocks},

@@ -37,9 +37,9 @@ Emitter::Values Emitter::combine(const std::string& combiner, const Values& a, c
   return {emit_binary(ops::scalar_op(ops::combiner_of(combiner)), a[0], b[0], t)};
 }
 
-// What is accumulated comes in the order of its places: of equals the one that was there stays.
+// What is accumulated comes in the order of its places, but for strict numbers: of equals the one that was there stays.
 Emitter::Values Emitter::later(const std::string& combiner, const Values& a, const Values& b, DType t) {
-  if (!combiner.starts_with("arg")) return combine(combiner, a, b, t);
+  if (!combiner.starts_with("arg") || target_.strict) return combine(combiner, a, b, t);
   llvm::Value* win = b_.CreateNot(emit_compare(combiner == "argmax" ? ScalarOp::Le : ScalarOp::Ge, b[0], a[0], t));
   if (is_floating(t)) win = b_.CreateAnd(win, emit_compare(ScalarOp::Eq, a[0], a[0], t));
   return {b_.CreateSelect(win, b[0], a[0]), b_.CreateSelect(win, b[1], a[1])};
