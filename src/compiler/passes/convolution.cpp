@@ -332,9 +332,23 @@ void leave_out_border(Conv& c, const Shape& result, ir::Facts& facts) {
   c.w = prim::slice(c.w, start, size, Exprs(size.size(), 1));
 }
 
+// A step leads nowhere along a dimension of one result: what lies behind the only window is cut off instead.
+void leave_out_steps(Conv& c, Shape& result, ir::Facts& facts) {
+  for (size_t d = 0; d < c.spatial(); ++d) {
+    Expr& results = result[d + 2];
+    if (c.stride[d].is(1) || !facts.equal(results, 1)) continue;
+    Expr elements = shape_of(c.x)[d + 2], image = elements + (elements - 1) * (c.x_dilation[d] - 1);
+    Expr window = (shape_of(c.w)[d + 2] - 1) * c.w_dilation[d] + 1;
+    results = 1;
+    c.stride[d] = 1;
+    c.high[d] = window - image - c.low[d];
+  }
+}
+
 Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
   Conv c(args);
-  const Shape& result = n->types[0].shape;
+  Shape result = n->types[0].shape;
+  if (!context.machine.gpu) leave_out_steps(c, result, context.facts);
   if (context.machine.gpu || !all_constant(c.stride) || !all_constant(c.w_dilation)) return convolution_by_windows(c);
   if (!kernel_is_small(shape_of(c.w), result, context.facts)) leave_out_border(c, result, context.facts);
   bool alone = has_one_output(c, context.facts);
@@ -385,7 +399,8 @@ void lower_convolutions(Primitives& p, const PassContext& context) {
   transform(
       p, context.facts, [](const ir::Node* n) { return prim_of(n) == Prim::Convolution; },
       [&](const ir::Node* n, ir::Args& args, Primitives& out) {
-        return std::vector{of_some_taps(convolution(n, args, out, context), shape_of(args[1].get<Value>()))};
+        Value y = of_some_taps(convolution(n, args, out, context), shape_of(args[1].get<Value>()));
+        return std::vector{prim::reshape(y, n->types[0].shape)};
       });
 }
 
