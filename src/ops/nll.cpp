@@ -141,6 +141,21 @@ std::vector<Value> nll_derivative(const Saved& s) {
   return {dx, Value{}, dw};
 }
 
+// nll_loss_backward is linear in the gradient of the loss, by what nll_loss makes of `ct` in place of the scores.
+std::vector<Value> nll_backward_derivative(const Saved& s) {
+  Value ct = s.ct(), g = s.in(0), target = s.in(2), weight = s.in(3), total = s.in(6), dw, dtotal;
+  auto reduction = s.arg<int64_t>(4);
+  auto ignore = s.arg<Expr>(5);
+  Value dg = nll(ct, target, weight, reduction == kMean ? kSum : reduction, ignore)[0];
+  if (reduction == kMean) {
+    dg = dg / total;
+    dtotal = -(dg * g) / total;
+  }
+  if (weight) dw = weight_pullback(g, {}, ct, target, reduction == kMean ? kSum : reduction, ignore, {}, {});
+  if (weight && reduction == kMean) dw = dw / total;
+  return {dg, zeros_like(ct), Value{}, dw, Value{}, Value{}, dtotal};
+}
+
 Value nll_loss(Value x, Value target, Value weight, int64_t reduction, Expr ignore) {
   return call_all("aten::nll_loss_forward", {x, target, weight ? Arg(weight) : Arg(), reduction, ignore})[0];
 }
@@ -181,8 +196,10 @@ void add_forms(Table& t) {
           check_classes(x, t, ne(t, size_tensor(ignore, shape_of(t))), ignore);
           return nll_pullback(ct, x, target, w, reduction, ignore, total);
         })
+        .vjp(own_derivative(nll_backward_derivative))
         .one_dtype({"grad_output", "self", "weight", "total_weight"})
-        .samples({{floats(), floats(3, 2), ints(3), ir::Arg(), 1, -100, floats().in(1, 2)}});
+        .samples({{floats(), floats(3, 2), ints(3), ir::Arg(), 1, -100, floats().in(1, 2)},
+                  {floats(3), floats(3, 2), ints(3), floats(2), 0, 1, floats().in(1, 2)}});
 }
 
 Value with_probabilities(Value scores, Value target, Value weight, int64_t reduction, const Number& smoothing) {

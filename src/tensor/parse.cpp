@@ -33,9 +33,8 @@ runtime::Device* named_place(ArrayRef<CallArg> args) {
 
 Pass pass_of(const Operator::Parameter& p, const CallArg& a) {
   if (a.kind == Kind::Ints) {
-    for (double known : p.special)
-      if (std::all_of(a.ints, a.ints + a.size, [&](int64_t n) { return static_cast<double>(n) == known; }))
-        return Pass::Word;
+    auto is_special = [&](int64_t n) { return ir::is_special(p.special, static_cast<double>(n)); };
+    if (!p.special.empty() && std::all_of(a.ints, a.ints + a.size, is_special)) return Pass::Word;
     bool symbols = p.use == ir::NumberUse::Size && a.size <= Computation::kMaxRank &&
                    std::all_of(a.ints, a.ints + a.size, is_symbol);
     return symbols ? Pass::Size : Pass::Word;

@@ -83,6 +83,25 @@ TEST(Fft, PartsWhereTheyLie) {
       }
 }
 
+// Complex results whose dimensions stand in another order, as a short-time transform's do.
+TEST(Fft, TransposedResults) {
+  using ops::prim::concat, ops::prim::fft, ops::prim::reshape, ops::prim::slice, ops::prim::transpose;
+  for (auto [batch, lines, n] : {std::tuple{1, 40, 12}, {2, 19, 8}, {3, 1, 10}, {1, 1, 16}})
+    check_both({{DType::Float32, {batch, lines, n}}}, [](const Values& v) {
+      ir::Shape s = ops::shape_of(v[0]), kept = {s[0], s[1], ir::floordiv(s[2], 2) + 1};
+      auto both = fft(v[0], ops::zeros_like(v[0]), 2, true);
+      Value re = std::get<0>(both), im = std::get<1>(both);
+      auto part = [&](Value x, const std::vector<int64_t>& order) {
+        x = transpose(slice(x, {0, 0, 0}, kept, {1, 1, 1}), order);
+        ir::Shape one = ops::shape_of(x);
+        one.push_back(1);
+        return reshape(x, one);
+      };
+      auto joined = [&](const std::vector<int64_t>& order) { return concat({part(re, order), part(im, order)}, 3); };
+      return Values{joined({0, 2, 1}), joined({2, 0, 1}), concat({part(re, {0, 2, 1}), part(im * -1.0, {0, 2, 1})}, 3)};
+    });
+}
+
 // Real numbers from half of their frequencies, in lanes, as one long line, and where a length has a large prime factor.
 TEST(Fft, RealNumbersFromHalfTheirFrequencies) {
   for (DType t : {DType::Float32, DType::Float64})

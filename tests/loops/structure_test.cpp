@@ -4,6 +4,7 @@
 
 #include "compiler/loops/linearize.h"
 #include "loops/kernel.h"
+#include "support/checked.h"
 
 namespace brasa::compiler::test {
 namespace {
@@ -203,6 +204,26 @@ TEST_P(Structure, Quotients) {
       for (int64_t j = 0; j < 20; ++j) {
         ASSERT_EQ(q[j], (first + j) / divisor) << first + j << " / " << divisor;
         ASSERT_EQ(rest[j], (first + j) % divisor) << first + j << " % " << divisor;
+      }
+    }
+}
+
+// Which places leave a rest, by a divisor that the code knows: neighbours, and places apart.
+TEST_P(Structure, Rests) {
+  for (int64_t divisor : {1, 2, 3, 5, 8, 64})
+    for (int64_t apart : {1, 2, 3}) {
+      Kernel k;
+      Expr start = Expr::size(0), r = k.b.loop("vector", 20, 8), place = start + r * apart - 9;
+      Value out = k.b.buffer(DType::Int64, 20);
+      Value leaves = k.b.op("eq", {k.b.index(mod(place, divisor)), k.b.index(divisor / 2)});
+      k.b.store(out, r, k.b.op("select", {leaves, k.b.index(1), k.b.index(0)}));
+      k.compile(GetParam());
+      for (int64_t first = 0; first < 12; ++first) {
+        std::vector<int64_t> got(20);
+        k.run({got.data()}, {first});
+        for (int64_t j = 0; j < 20; ++j)
+          ASSERT_EQ(got[j], floor_mod(first + j * apart - 9, divisor) == divisor / 2)
+              << first << " " << j << " " << divisor;
       }
     }
 }

@@ -1,4 +1,7 @@
 #include <malloc.h>
+
+#include <brasa/stats.h>
+
 #include "small_stack.h"
 #include "tensor/util.h"
 
@@ -147,6 +150,34 @@ TEST(Views, GradientsThroughParts) {
   real(w).mul_(3);
   view_as_real(w).square().sum().backward();
   expect_values(view_as_real(z.grad()), {0, 2, 36, 6});
+}
+
+// Of slices along one dimension and along two, by steps that have a graph each and by others, whole and empty.
+TEST(Views, GradientsOfSlices) {
+  for (int64_t dim : {0, 1})
+    for (int64_t start : {0, 1, 4, 9})
+      for (int64_t end : {9, 20})
+        for (int64_t step : {1, 2, 3, 5}) {
+          Tensor x = ones({9, 9}).requires_grad_(), want = zeros({9, 9});
+          x.slice(dim, start, end, step).mul(3).sum().backward();
+          want.slice(dim, start, end, step).fill_(3);
+          EXPECT_TRUE(equal(x.grad(), want)) << dim << " " << start << ":" << end << ":" << step;
+        }
+  Tensor x = ones({6, 7}).requires_grad_(), want = zeros({6, 7});
+  x.index({Slice(1, 5, 2), Slice(None, None, 3)}).sum().backward();
+  want.index_put_({Slice(1, 5, 2), Slice(None, None, 3)}, 1);
+  EXPECT_TRUE(equal(x.grad(), want));
+  auto of_two = [](int64_t step) {
+    Tensor x = ones({64, 64}).requires_grad_();
+    x.slice(1, 3, 60, step).sum().backward();
+    return stats().compilations;
+  };
+  of_two(2);
+  int64_t before = of_two(2);
+  EXPECT_EQ(of_two(2), before);
+  EXPECT_GT(of_two(4), before) << "a short step has no graph of its own";
+  before = of_two(7);
+  EXPECT_EQ(of_two(9), before) << "long steps share one";
 }
 
 TEST(Views, VersionsAreShared) {

@@ -2,6 +2,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -121,15 +122,31 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in
   }
 }
 
-// The complex numbers that a transform's parts become: the first of each line, by a factor.
+// The complex numbers that a transform's parts become: the first of each line, by a factor, in any order of dimensions.
 struct Joined {
   const Node* fft = nullptr;
   Expr kept = 0;
   bool negative[2] = {};
   bool divides = false;
-  Value factor;  // of rank 0
+  Value factor;                      // of rank 0
+  std::vector<int64_t> result_dims;  // of each dimension of the transform; -1: none, its size is 1
   std::vector<const Node*> inside;
 };
+
+// The dimensions of a reshape's operand among those of its result, where it adds and takes away sizes of 1 alone; these are -1.
+std::optional<std::vector<int64_t>> dims_before(const Node* reshape, const std::vector<int64_t>& of_result) {
+  const ir::Shape &from = type_of(reshape->arg<Value>(0)).shape, &to = reshape->types[0].shape;
+  std::vector<int64_t> out(from.size(), -1);
+  size_t d = 0;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i].is(1)) continue;
+    while (d < to.size() && to[d].is(1)) ++d;
+    if (d == to.size() || to[d] != from[i]) return std::nullopt;
+    out[i] = of_result[d++];
+  }
+  while (d < to.size() && to[d].is(1)) ++d;
+  return d == to.size() ? std::optional(out) : std::nullopt;
+}
 
 class Matcher {
  public:
@@ -144,15 +161,11 @@ class Matcher {
 
  private:
   bool follow(Value v, uint32_t part) {
-    ir::Shape with_one = type_of(v).shape;
-    if (prim_of(v) != Prim::Reshape || !with_one.back().is(1)) return false;
-    with_one.pop_back();
-    inside(v);
-    v = v.node->arg<Value>(0);
-    if (type_of(v).shape != with_one) return false;
-    Value factor;
+    if (!type_of(v).shape.back().is(1)) return false;
+    std::vector<int64_t> dims(type_of(v).rank());
+    std::iota(dims.begin(), dims.end(), int64_t{0});
+    Value factor, slice;
     bool divides = false;
-    Value slice;
     for (; !is_fft(v.node); v = v.node->arg<Value>(0)) {
       inside(v);
       std::string_view op = v.node->op->name();
@@ -165,6 +178,14 @@ class Matcher {
         divides = op == "prim::div";
       } else if (prim_of(v) == Prim::Slice && !slice) {
         slice = v;
+      } else if (prim_of(v) == Prim::Transpose && !slice) {
+        std::vector<int64_t> order = int_args(v.node, 1), before(order.size());
+        for (size_t d = 0; d < order.size(); ++d) before[order[d]] = dims[d];
+        dims = std::move(before);
+      } else if (prim_of(v) == Prim::Reshape && !slice) {
+        auto before = dims_before(v.node, dims);
+        if (!before) return false;
+        dims = std::move(*before);
       } else {
         return false;
       }
@@ -174,10 +195,11 @@ class Matcher {
     Expr kept = type_of(slice ? slice : v).shape[dim];
     if (part == 0) {
       inside(v);
-      j_.fft = v.node, j_.kept = kept, j_.factor = factor, j_.divides = divides;
+      j_.fft = v.node, j_.kept = kept, j_.factor = factor, j_.divides = divides, j_.result_dims = dims;
       return true;
     }
-    return j_.fft == v.node && j_.kept == kept && j_.factor == factor && j_.divides == divides;
+    return j_.fft == v.node && j_.kept == kept && j_.factor == factor && j_.divides == divides &&
+           j_.result_dims == dims;
   }
   void inside(Value v) {
     if (std::find(j_.inside.begin(), j_.inside.end(), v.node) == j_.inside.end()) j_.inside.push_back(v.node);
@@ -243,9 +265,9 @@ class FourierCall final : public DeviceCall {
                                          : g.output_strides[o];
     };
     if (joined_.fft) {
-      std::vector<Expr> steps = strides(0);
-      Expr part = steps.back();
-      steps.pop_back();
+      std::vector<Expr> of_result = strides(0), steps;
+      for (int64_t d : joined_.result_dims) steps.push_back(d < 0 ? Expr(0) : of_result[d]);
+      Expr part = of_result.back();
       out_ = {operand(inputs, 0, steps), operand(inputs, part, steps)};
       return;
     }

@@ -110,15 +110,15 @@ X nan(X like);
 #define BRASA_MATH_FUNCTIONS(_) \
   _(Exp, exp) _(Exp2, exp2) _(Expm1, expm1) _(Log, log) _(Log2, log2) _(Log10, log10) _(Log1p, log1p) \
   _(Sinh, sinh) _(Cosh, cosh) _(Tanh, tanh) _(Rsqrt, rsqrt) \
-  _(Sin, sin) _(Cos, cos) _(Tan, tan) _(Asin, asin) _(Acos, acos) _(Atan, atan) _(Erf, erf) _(Erfinv, erfinv)
+  _(Sin, sin) _(Cos, cos) _(Tan, tan) _(Asin, asin) _(Acos, acos) _(Atan, atan) _(Erf, erf) _(Erfc, erfc) _(Erfinv, erfinv)
 #define BRASA_MATH_DOUBLE_FUNCTIONS(_) \
-  _(Asinh, asinh) _(Acosh, acosh) _(Atanh, atanh) _(Erfc, erfc) _(Lgamma, lgamma) _(Digamma, digamma)
+  _(Asinh, asinh) _(Acosh, acosh) _(Atanh, atanh) _(Lgamma, lgamma) _(Digamma, digamma)
 // clang-format on
 #define BRASA_MATH_FUNCTION(Operator, function) X function(X x);
 BRASA_MATH_FUNCTIONS(BRASA_MATH_FUNCTION)
 BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_FUNCTION)
 #undef BRASA_MATH_FUNCTION
-/// 1 + erf x in float32, on a GPU: 1 or less as erfc(-x).
+/// 1 + erf x in float32: 1 or less as erfc(-x), of which e^(-x²) is a factor but on a GPU.
 X one_plus_erf(X x);
 /// 2^x where that is a normal number.
 X exp2_of_normal(X x);

@@ -92,6 +92,8 @@ def fg(t):
     x=K*(1+t)/(1-t)
     return (1+2*x)*exp(x*x)*erfc(x)
 out("kErfc64",fg,lambda t:1,-1,(mpf('27.5')-K)/(mpf('27.5')+K),23)
+K=mpf('2')
+out("kErfc32",fg,lambda t:1/fg(t),-1,(mpf('10.2')-K)/(mpf('10.2')+K),10)
 g=euler
 fgm=lambda z:(loggamma(2+z).real-(1-g)*z)/z**2 if abs(z)>1e-12 else (zeta(2)-1)/2
 mp.dps=40

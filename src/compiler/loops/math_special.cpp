@@ -8,25 +8,30 @@ namespace {
 
 constexpr double kPi = 3.1415926535897932;
 
-// e^(-a²) with the rounding error of a² put back; float64.
+// e^(-a²) with the rounding error of a² put back.
 X exp_minus_square(X a) {
-  X high = from_bits(bits(a) & constant(static_cast<int64_t>(~uint64_t{0x7ffffff}), DType::Int64));
+  int64_t half = a.is_double() ? 0x7ffffff : 0xfff;  // of the mantissa: the square of the rest is exact
+  X all = bits(a), high = from_bits(all & like(all, ~half));
   X d = (high - a) * (high + a);
   return exp_of_sum(-(high * high), d);
 }
 
-// erfc(a) for a >= 0, float64, as e^(-a²) and what that is multiplied by: a polynomial in (a - K) / (a + K), by 1 + 2a, after
-// Shepherd & Laframboise 1981.
+// e^(a²) erfc(a) for a >= 0 in its range: a polynomial in (a - K) / (a + K), by 1 + 2a, after Shepherd & Laframboise 1981.
+X scaled_erfc(X a) {
+  double K = a.is_double() ? 3.75 : 2;
+  X t = (a - K) / (a + K);
+  return polynomial(t, kErfc32, kErfc64) / (1 + 2.0 * a);
+}
+// Beyond, erfc is 0.
+X in_range_of_erfc(X a) { return at_most(a, a.is_double() ? 28 : 10.1); }
+
+// erfc(a) for a >= 0, as e^(-a²) and what that is multiplied by.
 struct Erfc {
   X gauss, factor;
-  explicit Erfc(X a) : gauss(exp_minus_square(a)), factor(a) {
-    constexpr double K = 3.75;
-    X t = (a - K) / (a + K);
-    factor = polynomial(t, kErfc64) / (1 + 2.0 * a);
-  }
+  explicit Erfc(X a) : gauss(exp_minus_square(a)), factor(scaled_erfc(a)) {}
 };
 X erfc_positive(X a) {
-  Erfc e(at_most(a, 28));
+  Erfc e(in_range_of_erfc(a));
   return e.gauss * e.factor;
 }
 
@@ -52,7 +57,9 @@ X erf(X x) {
 }
 
 X one_plus_erf(X x) {
-  X a = abs(x), rest = op(ScalarOp::Exp2, a * polynomial(a, kErfcLog2));
+  X a = abs(x);
+  X rest = Context::current().gpu ? op(ScalarOp::Exp2, a * polynomial(a, kErfcLog2))
+                                  : exp(-(x * x)) * scaled_erfc(in_range_of_erfc(a));
   return select(x < 0.0, rest, 2 - rest);
 }
 
@@ -60,8 +67,8 @@ X erfc(X x) {
   X r = erfc_positive(abs(x));
   // Between, 1 - erf(x) is as good, and exact around 0.
   r = select(x < 0.0, 2 - r, r);
-  X near = 1 - x * polynomial(x * x, kErf64);
-  return select((x > -1.0) & (x < 0.5), near, r);
+  X near = 1 - x * polynomial(x * x, kErf32, kErf64);
+  return select((x > -0.9) & (x < 0.5), near, r);
 }
 
 X erfinv(X y) {

@@ -31,12 +31,14 @@ std::vector<T> picked(const std::vector<T>& items, const Dims& order) {
 bool is_small(const Shape& s) {
   return std::all_of(s.begin() + 2, s.end(), [](Expr e) { return e.is_constant() && e.constant() <= 11; });
 }
-// Others are gradients by weights: their kernel is an image. Its size alone tells.
+Expr places_of(const Shape& s) { return ir::product(std::span(s).subspan(2)); }
+// Others are gradients by weights: their kernel is an image. Its size alone tells; or the image is one element in a border.
 bool has_small_kernel(const Node& n) {
-  const Shape &w = type_of(n.arg<Value>(1)).shape, &y = n.types[0].shape;
-  Expr taps = ir::product(std::span(w).subspan(2)), places = ir::product(std::span(y).subspan(2));
+  const Shape& w = type_of(n.arg<Value>(1)).shape;
+  Expr taps = places_of(w), places = places_of(n.types[0].shape), elements = places_of(type_of(n.arg<Value>(0)).shape);
   bool fewer = taps.is_constant() && places.is_constant() && !places.is(1) && places.constant() < taps.constant();
-  return !fewer && is_small(w);
+  bool border = elements.is(1) && !places.is(1);
+  return !fewer && !border && is_small(w);
 }
 
 // Of an input that has its channels last.

@@ -78,7 +78,13 @@ class Contractions {
  public:
   Contractions(Primitives& out, const PassContext& context) : out_(out), m_(context.machine), context_(context) {}
 
-  Value contraction(Value a, Value b, const Dims& ac, const Dims& bc, const Dims& ab, const Dims& bb) {
+  Value contraction(Value a, Value b, Dims ac, Dims bc, Dims ab, Dims bb) {
+    // A sum over one element, such as the channels of grey images, is none.
+    for (size_t i = ac.size(); i-- > 0 && ac.size() > 1;) {
+      if (!shape_of(a)[ac[i]].is(1) || !shape_of(b)[bc[i]].is(1)) continue;
+      leave_out(a, ac, i, ab);
+      leave_out(b, bc, i, bb);
+    }
     Shape sa = shape_of(a), sb = shape_of(b);
     Dims af = other_dims(joined(ac, ab), rank_of(a)), bf = other_dims(joined(bc, bb), rank_of(b));
     Shape result = pick(sa, ab);
@@ -118,6 +124,17 @@ class Contractions {
   }
 
  private:
+  // Dimension dims[i], of one element; both lists name dimensions.
+  static void leave_out(Value& x, Dims& dims, size_t i, Dims& others) {
+    int64_t gone = dims[i];
+    Shape s = shape_of(x);
+    s.erase(s.begin() + gone);
+    x = prim::reshape(x, s);
+    dims.erase(dims.begin() + static_cast<int64_t>(i));
+    for (Dims* list : {&dims, &others})
+      for (int64_t& d : *list) d -= d > gone;
+  }
+
   // The dimensions in the order of the groups, each group as one; an empty first group, the batch, leaves no dimension.
   static Value grouped(Value x, const std::vector<Dims>& groups) {
     Dims order;

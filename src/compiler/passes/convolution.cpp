@@ -332,9 +332,46 @@ void leave_out_border(Conv& c, const Shape& result, ir::Facts& facts) {
   c.w = prim::slice(c.w, start, size, Exprs(size.size(), 1));
 }
 
-Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
-  Conv c(args);
-  const Shape& result = n->types[0].shape;
+// A step leads nowhere along a dimension of one result: what lies behind the only window is cut off instead.
+void leave_out_steps(Conv& c, Shape& result, ir::Facts& facts) {
+  for (size_t d = 0; d < c.spatial(); ++d) {
+    Expr& results = result[d + 2];
+    if (c.stride[d].is(1) || !facts.equal(results, 1)) continue;
+    Expr elements = shape_of(c.x)[d + 2], image = elements + (elements - 1) * (c.x_dilation[d] - 1);
+    Expr window = (shape_of(c.w)[d + 2] - 1) * c.w_dilation[d] + 1;
+    results = 1;
+    c.stride[d] = 1;
+    c.high[d] = window - image - c.low[d];
+  }
+}
+
+Value convolution(Conv c, Shape result, Primitives& out, const PassContext& context);
+
+// A spread image and a long kernel, as for the gradient by a transposed convolution's weights: the image is a kernel with gaps, which reads
+// the kernel's elements alone that meet one of its own. Results come in reverse.
+Value of_spread_kernel(const Conv& c, const Shape& result, Primitives& out, const PassContext& context) {
+  Dims places, swapped = {1, 0, 2}, back = {2, 1, 0};
+  Conv other = c;
+  std::swap(other.x_dilation, other.w_dilation);
+  Shape size = {floordiv(result[1], c.groups), c.groups * result[0]};
+  for (size_t d = 0; d < c.spatial(); ++d) {
+    Expr image = shape_of(c.w)[d + 2], window = (shape_of(c.x)[d + 2] - 1) * c.x_dilation[d] + 1;
+    other.low[d] = result[d + 2] - 1 - c.low[d];
+    other.high[d] = result[d + 2] - 1 + window - image - other.low[d];
+    size.push_back(result[d + 2]);
+    places.push_back(static_cast<int64_t>(d) + 2);
+    swapped.push_back(places.back() + 1);
+    back.push_back(places.back() + 1);
+  }
+  other.x = merged(prim::transpose(by_groups(c.w, 0, c.groups), swapped), 1);
+  other.w = merged(prim::transpose(by_groups(c.x, 1, c.groups), swapped), 0);
+  Value y = of_some_taps(convolution(other, size, out, context), shape_of(other.w));
+  y = prim::reverse(prim::reshape(y, size), places);
+  return merged(prim::transpose(by_groups(y, 1, c.groups), back), 1);
+}
+
+Value convolution(Conv c, Shape result, Primitives& out, const PassContext& context) {
+  if (!context.machine.gpu) leave_out_steps(c, result, context.facts);
   if (context.machine.gpu || !all_constant(c.stride) || !all_constant(c.w_dilation)) return convolution_by_windows(c);
   if (!kernel_is_small(shape_of(c.w), result, context.facts)) leave_out_border(c, result, context.facts);
   bool alone = has_one_output(c, context.facts);
@@ -342,6 +379,9 @@ Value convolution(const ir::Node* n, const ir::Args& args, Primitives& out, cons
     if (is_longer_than_image(c, context.facts)) return exchanged(c, result, out, context);
     if (!has_known_spread(c) && all_one(c.w_dilation)) return convolution_of_overlaps(c, result, out);
   }
+  if (all_one(c.stride) && all_one(c.w_dilation) && all_constant(c.x_dilation) && !all_one(c.x_dilation) &&
+      !kernel_is_small(shape_of(c.w), result, context.facts))
+    return of_spread_kernel(c, result, out, context);
   if (kernel_is_small(shape_of(c.w), result, context.facts)) {
     if (all_one(c.stride) && has_known_spread(c)) return convolution_of_spread(c, result, out, context);
     if (has_long_rows(c, result, context.facts) && !alone) return convolution_by_windows(c, WindowsAre::Rows);
@@ -385,7 +425,9 @@ void lower_convolutions(Primitives& p, const PassContext& context) {
   transform(
       p, context.facts, [](const ir::Node* n) { return prim_of(n) == Prim::Convolution; },
       [&](const ir::Node* n, ir::Args& args, Primitives& out) {
-        return std::vector{of_some_taps(convolution(n, args, out, context), shape_of(args[1].get<Value>()))};
+        Value y =
+            of_some_taps(convolution(Conv(args), n->types[0].shape, out, context), shape_of(args[1].get<Value>()));
+        return std::vector{prim::reshape(y, n->types[0].shape)};
       });
 }
 

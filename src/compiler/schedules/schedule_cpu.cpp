@@ -150,7 +150,11 @@ class Scheduler {
     // Bodies as long as a few exponentials fill the processor by themselves, while their copies compete for registers; a
     // reduction's chain of additions gains for longer. Elements that are fetched one by one keep it busy, too.
     constexpr double kFills = 4, kFillsReducing = 8;
-    int copies = gathered_ || running || each > (reducing ? kFillsReducing : kFills) ? 1 : reducing ? 4 : 2;
+    // Long sums down columns read as many neighbours of each row as registers have room for: memory sends whole pieces of rows ahead.
+    bool long_columns =
+        s_.vector_outside && each <= kShort && !g_.domain.scanned && !(taps.is_constant() && taps.constant() <= kTaps);
+    bool fills = gathered_ || running || each > (reducing ? kFillsReducing : kFills);
+    int copies = fills ? 1 : long_columns ? 8 : reducing ? 4 : 2;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks
     Expr along = s_.chains > 0 && last.reduced ? s_.chains_of(last) : last.extent;  // of the vector loop
     if (along.is_constant()) copies = static_cast<int>(std::clamp<int64_t>(along.constant() / s_.width, 1, copies));

@@ -7,6 +7,7 @@
 
 #include "compiler/targets/emitter.h"
 #include "ops/table.h"
+#include "support/checked.h"
 #include "support/error.h"
 #include "support/fresh_stack.h"
 
@@ -126,6 +127,7 @@ llvm::Value* Emitter::compare_indices(ScalarOp op, const ir::Node* n) {
   std::optional<Expr> a = index(0), b = index(1);
   if (!a || !b) return nullptr;
   LaneIndex ahead = lane_index(*b - *a);
+  if (!ahead.linear && op == ScalarOp::Eq) return a->is_constant() ? leaves_rest(*b, *a) : leaves_rest(*a, *b);
   if (!ahead.linear || !ahead.stride.is_constant() || ahead.stride.is(0)) return nullptr;
   // a < b where -stride * lane - constant < rest.
   int64_t constant = ahead.base->kind == ExprKind::Add || ahead.base.is_constant() ? ahead.base->value : 0;
@@ -137,6 +139,22 @@ llvm::Value* Emitter::compare_indices(ScalarOp op, const ir::Node* n) {
     turns.push_back(llvm::ConstantInt::get(b_.getInt32Ty(), static_cast<uint64_t>(-stride * lane - constant), true));
   llvm::Value* rest = splat(in_32_bits(eval_expr(ahead.base - constant)), vector_.lanes);
   return emit_compare(op, llvm::ConstantVector::get(turns), rest, DType::Int32);
+}
+
+// Whether places a constant apart, divided by a number that the code knows, leave this rest: what the first lane leaves decides for all.
+// Null for others.
+llvm::Value* Emitter::leaves_rest(Expr remainder, Expr rest) {
+  if (remainder->kind != ExprKind::Mod || !remainder->args[1].is_constant() || !rest.is_constant()) return nullptr;
+  constexpr int64_t kLargest = int64_t{1} << 24;
+  LaneIndex place = lane_index(remainder->args[0]);
+  int64_t divisor = remainder->args[1].constant();
+  bool fits = place.linear && place.stride.is_constant() && std::abs(place.stride.constant()) < kLargest;
+  if (!fits || divisor < 1 || divisor > kLargest || rest.constant() < 0 || rest.constant() >= divisor) return nullptr;
+  std::vector<llvm::Constant*> turns;
+  for (int lane = 0; lane < vector_.lanes; ++lane)
+    turns.push_back(b_.getInt32(static_cast<uint32_t>(floor_mod(place.stride.constant() * lane, divisor))));
+  llvm::Value* missing = b_.CreateTrunc(eval_expr(mod(rest - place.base, divisor)), b_.getInt32Ty());
+  return emit_compare(ScalarOp::Eq, llvm::ConstantVector::get(turns), splat(missing, vector_.lanes), DType::Int32);
 }
 
 namespace {

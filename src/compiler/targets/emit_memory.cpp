@@ -230,7 +230,7 @@ llvm::Value* Emitter::unless_masked_out(const std::function<llvm::Value*()>& gat
   llvm::Value *any = b_.CreateOrReduce(mask), *gathered = nullptr;
   llvm::BasicBlock* behind = nullptr;
   emit_if(any, [&] {
-    gathered = gather();
+    with_frame([&] { gathered = gather(); });
     behind = b_.GetInsertBlock();
   });
   auto* x = b_.CreatePHI(otherwise->getType(), 2);
@@ -289,8 +289,7 @@ llvm::Value* Emitter::emit_load(const Node* n) {
     for (int i = lanes; i-- > 0;) reverse.push_back(i);
     x = b_.CreateShuffleVector(b_.CreateAlignedLoad(type, address(p, index.base - (lanes - 1)), align), reverse);
   } else {
-    llvm::Value* places = addresses(p, index);
-    auto gather = [&] { return b_.CreateMaskedGather(type, places, align, every_lane(mask), zero); };
+    auto gather = [&] { return b_.CreateMaskedGather(type, addresses(p, index), align, every_lane(mask), zero); };
     x = masked && !target_.gpu && !target_.baseline ? unless_masked_out(gather, mask, zero) : gather();
   }
   return from_memory(x, p.dtype);

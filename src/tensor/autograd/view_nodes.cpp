@@ -1,6 +1,7 @@
 #include "tensor/autograd/view_nodes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <brasa/factories.h>
 
@@ -51,6 +52,19 @@ bool takes_diagonal(const eager::ViewStep& broadcast) {
   return std::adjacent_find(dims.begin(), dims.end()) != dims.end();
 }
 
+// Of a slice along one dimension; nothing for others.
+std::optional<Tensor> slice_backward(const Tensor& ct, const eager::ViewStep& slice) {
+  std::vector<int64_t> start = ints(slice.args[1]), step = ints(slice.args[3]), cut;
+  for (size_t d = 0; d < start.size(); ++d)
+    if (slice.from[d] != slice.to[d]) cut.push_back(static_cast<int64_t>(d));
+  if (cut.size() != 1) return std::nullopt;
+  auto d = static_cast<size_t>(cut[0]);
+  // The last element's place is one that the next step does not reach either.
+  int64_t end = start[d] + (slice.to[d] - 1) * step[d] + 1;
+  IntArrayRef sizes(slice.from.data(), slice.from.size());
+  return eager::call_one("aten::slice_backward", {ct, sizes, cut[0], start[d], std::max(end, start[d]), step[d]});
+}
+
 // Whether both parts of each number lie beside each other, the first one at an even place. Strides of dimensions of 0 or 1 count, too.
 bool lies_in_pairs(const Tensor& parts) {
   int64_t odd = parts.storage_offset() % 2;
@@ -91,7 +105,8 @@ Tensor back_along(const eager::ViewPlan& plan, Tensor ct) {
       }
       ct = summed(ct, added, s.from);
     } else {
-      ct = step_backward(ct, s);
+      std::optional<Tensor> sliced = s.row == movement.slice ? slice_backward(ct, s) : std::nullopt;
+      ct = sliced ? std::move(*sliced) : step_backward(ct, s);
     }
   }
   return ct;

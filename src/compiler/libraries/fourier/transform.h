@@ -52,7 +52,7 @@ class Transform {
 
   /// Beyond it, single lines are the rows and columns of a matrix where they can be; so are all that do not fit into a core's cache as
   /// vectors.
-  static constexpr int64_t kLongest = 1024, kLongestInLanes = 2048;
+  static constexpr int64_t kLongest = 1024, kLongestInLanes = 4096;
   /// Lines of numbers beside each other that have columns and rows in the first cache.
   static constexpr int64_t kLongestAlong = Stages<T>::kNear * Stages<T>::kNear;
 
