@@ -82,5 +82,19 @@ TEST(Concat, ManyOperands) {
       });
 }
 
+// One number of each, in more blocks than are copied in turn.
+TEST(Concat, ManyNumbers) {
+  for (DType t : {DType::UInt8, DType::Int16, DType::Float32, DType::Float64})
+    for (int64_t blocks : {0, 1, 31, 70})
+      check_both({{t, {blocks, 1}, 0, 100}, {t, {blocks, 1}, 0, 100}, {t, {blocks, 2}, 0, 100}}, [](const Values& v) {
+        Values equal, others = {v[2]};
+        for (int i = 0; i < 11; ++i) {
+          equal.push_back(v[i % 2]);
+          others.push_back(v[i % 3 ? 0 : 2]);
+        }
+        return Values{prim::concat(equal, 1), prim::concat(others, 1)};
+      });
+}
+
 }  // namespace
 }  // namespace brasa::compiler
