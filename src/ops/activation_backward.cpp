@@ -86,8 +86,7 @@ void add_rectified(Table& t) {
 Value gelu_slope(Value x, const std::string& approximate) {
   if (approximate == "none") {
     double norm = std::sqrt(0.5 * std::numbers::inv_pi);
-    Value y = x * std::sqrt(0.5);  // 1 + erf(y) has this exponential as a factor, too
-    return 0.5 * (1 + erf(y)) + x * (norm * exp(-(y * y)));
+    return 0.5 * (1 + erf(x * std::sqrt(0.5))) + x * (norm * exp(-0.5 * (x * x)));
   }
   double k = std::sqrt(2 * std::numbers::inv_pi);
   Value u = tanh(k * (x + 0.044715 * (x * x * x)));

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <unordered_set>
 #include <vector>
 
 #include "compiler/loops/compared.h"
@@ -96,21 +95,6 @@ std::set<const ir::Node*> only_beside_one(const ir::Graph& graph) {
   return found;
 }
 
-// Those x of which e^(-x²) is computed, too: the sum of 1 and erf x shares it, as a GELU's derivative does.
-std::unordered_set<ir::Value> in_gaussians(const ir::Graph& graph) {
-  std::unordered_set<ir::Value> out;
-  auto operand = [](ir::Value v, ScalarOp op) {
-    return scalar_op_of(v.node->op) == op ? v.node->arg<ir::Value>(0) : ir::Value();
-  };
-  for (ir::Node* n : graph.nodes()) {
-    ir::Value negative = operand(n->out(), ScalarOp::Exp),
-              square = negative ? operand(negative, ScalarOp::Neg) : negative;
-    ir::Value x = square ? operand(square, ScalarOp::Mul) : square;
-    if (x && square.node->arg<ir::Value>(1) == x) out.insert(x);
-  }
-  return out;
-}
-
 }  // namespace
 
 bool is_function(MathFunction f) { return unary_function(f.op) || binary_function(f.op, f.dtype); }
@@ -126,10 +110,7 @@ bool computes_in_double(ScalarOp op) {
 }
 
 ExpandedMath expand_math(const ir::Graph& graph, bool gpu) {
-  std::set<const ir::Node*> in_sums = only_beside_one(graph);
-  if (!gpu && !in_sums.empty())
-    std::erase_if(
-        in_sums, [shared = in_gaussians(graph)](const ir::Node* erf) { return !shared.count(erf->arg<ir::Value>(0)); });
+  std::set<const ir::Node*> in_sums = gpu ? only_beside_one(graph) : std::set<const ir::Node*>();
   std::set<MathFunction> kept = gpu ? std::set<MathFunction>() : often(graph);
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(graph.level());
@@ -142,7 +123,7 @@ ExpandedMath expand_math(const ir::Graph& graph, bool gpu) {
   std::unordered_set<const ir::Node*> rounded = compared(graph);
   for (ir::Node* n : graph.nodes()) {
     if (in_sums.count(n)) continue;
-    ir::Value beside = in_sums.empty() ? ir::Value() : beside_one(n);
+    ir::Value beside = gpu ? beside_one(n) : ir::Value();
     bool sum = beside && std::any_of(n->args.begin(), n->args.end(),
                                      [&](const ir::Arg& a) { return in_sums.count(a.get<ir::Value>().node) > 0; });
     if (int i = graph.input_index(n->out()); i >= 0) {

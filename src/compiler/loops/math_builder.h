@@ -118,7 +118,7 @@ X nan(X like);
 BRASA_MATH_FUNCTIONS(BRASA_MATH_FUNCTION)
 BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_FUNCTION)
 #undef BRASA_MATH_FUNCTION
-/// 1 + erf x in float32: 1 or less as erfc(-x), of which e^(-x²) is a factor but on a GPU.
+/// 1 + erf x in float32, on a GPU: 1 or less as erfc(-x).
 X one_plus_erf(X x);
 /// 2^x where that is a normal number.
 X exp2_of_normal(X x);

@@ -16,22 +16,18 @@ X exp_minus_square(X a) {
   return exp_of_sum(-(high * high), d);
 }
 
-// e^(a²) erfc(a) for a >= 0 in its range: a polynomial in (a - K) / (a + K), by 1 + 2a, after Shepherd & Laframboise 1981.
-X scaled_erfc(X a) {
-  double K = a.is_double() ? 3.75 : 2;
-  X t = (a - K) / (a + K);
-  return polynomial(t, kErfc32, kErfc64) / (1 + 2.0 * a);
-}
-// Beyond, erfc is 0.
-X in_range_of_erfc(X a) { return at_most(a, a.is_double() ? 28 : 10.1); }
-
-// erfc(a) for a >= 0, as e^(-a²) and what that is multiplied by.
+// erfc(a) for a >= 0, as e^(-a²) and what that is multiplied by: a polynomial in (a - K) / (a + K), by 1 + 2a, after
+// Shepherd & Laframboise 1981.
 struct Erfc {
   X gauss, factor;
-  explicit Erfc(X a) : gauss(exp_minus_square(a)), factor(scaled_erfc(a)) {}
+  explicit Erfc(X a) : gauss(exp_minus_square(a)), factor(a) {
+    double K = a.is_double() ? 3.75 : 2;
+    X t = (a - K) / (a + K);
+    factor = polynomial(t, kErfc32, kErfc64) / (1 + 2.0 * a);
+  }
 };
 X erfc_positive(X a) {
-  Erfc e(in_range_of_erfc(a));
+  Erfc e(at_most(a, a.is_double() ? 28 : 10.1));  // beyond, it is 0
   return e.gauss * e.factor;
 }
 
@@ -57,9 +53,7 @@ X erf(X x) {
 }
 
 X one_plus_erf(X x) {
-  X a = abs(x);
-  X rest = Context::current().gpu ? op(ScalarOp::Exp2, a * polynomial(a, kErfcLog2))
-                                  : exp(-(x * x)) * scaled_erfc(in_range_of_erfc(a));
+  X a = abs(x), rest = op(ScalarOp::Exp2, a * polynomial(a, kErfcLog2));
   return select(x < 0.0, rest, 2 - rest);
 }
 

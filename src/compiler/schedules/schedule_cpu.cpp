@@ -116,6 +116,13 @@ class Scheduler {
                          [&](const Node* n) { return n->op == philox; }) == 1;
   }
 
+  // A size, or a number that is no window's: what is computed from sizes may be as short as one.
+  static bool is_long(Expr extent) {
+    if (extent.is_constant()) return extent.constant() > kTaps;
+    return ir::is_symbol(extent) ||
+           (extent->kind == ir::ExprKind::Mul && std::all_of(extent->args.begin(), extent->args.end(), ir::is_symbol));
+  }
+
   void loops() {
     double each = work_per_element();
     if (s_.axes.empty()) {
@@ -151,8 +158,7 @@ class Scheduler {
     // reduction's chain of additions gains for longer. Elements that are fetched one by one keep it busy, too.
     constexpr double kFills = 4, kFillsReducing = 8;
     // Long sums down columns read as many neighbours of each row as registers have room for: memory sends whole pieces of rows ahead.
-    bool long_columns =
-        s_.vector_outside && each <= kShort && !g_.domain.scanned && !(taps.is_constant() && taps.constant() <= kTaps);
+    bool long_columns = s_.vector_outside && each <= kShort && !g_.domain.scanned && is_long(taps);
     bool fills = gathered_ || running || each > (reducing ? kFillsReducing : kFills);
     int copies = fills ? 1 : long_columns ? 8 : reducing ? 4 : 2;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks
