@@ -35,7 +35,7 @@ class Kernel final : public AttentionTiles {
     most_ = p_.f("mov.f32", number(kLowest));
     total_ = p_.f("mov.f32", number(0));
     if (clustered()) {
-      p_.op("griddepcontrol.launch_dependents");  // what reads the result may ask for its other operands
+      p_.op("griddepcontrol.launch_dependents");  // what comes behind waits for this kernel itself
       p_.op("barrier.cluster.arrive.aligned");    // this block's shared memory is there
     }
     for (int e = 0; e < 8; ++e) sum_.push_back(p_.f("mov.f32", number(0)));
