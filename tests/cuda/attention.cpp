@@ -348,6 +348,15 @@ TEST(Attention, OfRows) {
   }
 }
 
+// Blocks share the keys of a head where there are processors without one.
+TEST(Attention, OfRowsByClusters) {
+  test::Counted clusters(test::fake_driver(), "clusters of blocks");
+  check_row(kBFloat16, 60, 64, false);
+  EXPECT_EQ(clusters(), 0);
+  check_row(kBFloat16, 129, 64, true);
+  EXPECT_EQ(clusters(), 1);
+}
+
 // A token's attention to caches, into which its own row goes, with a mask: one launch, which reads the caches where they are.
 TEST(Attention, OfATokenIsOneCall) {
   constexpr const char* kGraph = R"(graph primitives "" {
@@ -482,6 +491,9 @@ TEST(Attention, Assembles) {
       EXPECT_TRUE(test::assembles(runtime::cuda::attention_kernel(AttentionPass::OfRow, kind).text,
                                   cached ? "-arch=sm_90a" : "-arch=sm_80"))
           << features;
+      kind.blocks = 8;
+      EXPECT_TRUE(test::assembles(runtime::cuda::attention_kernel(AttentionPass::OfRow, kind).text, "-arch=sm_90a"))
+          << features << " in clusters";
     }
   // In the registers that a processor has for the groups it is to hold.
   for (AttentionPass pass :

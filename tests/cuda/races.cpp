@@ -13,6 +13,21 @@ namespace {
 
 const bool kFakes = (test::use_fakes(), true);
 
+constexpr int kThreads = 64;
+
+bool runs(const runtime::cuda::Ptx& p, int blocks) {
+  std::string text = p.kernel("sort_race", 0, kThreads, 4 * kThreads, 1, blocks > 1, blocks);
+  runtime::Device& device = runtime::device_of(kCUDA);
+  auto module = device.load({"nvptx+sm_80", {{"sort_race"}}, {text.begin(), text.end()}});
+  try {
+    device.launch({.kernel = module->kernel("sort_race"), .slots = {}, .count = blocks, .threads = kThreads},
+                  runtime::kDefaultStream);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
 // Each thread reads what the one `apart` from it has written.
 bool runs(int apart, std::string_view barrier) {
   runtime::cuda::Ptx p;
@@ -20,16 +35,23 @@ bool runs(int apart, std::string_view barrier) {
   p.op("st.shared.b32", str("[", own, "+0]"), thread);
   if (!barrier.empty()) p.op(barrier, barrier == "bar.sync" ? 0 : -1);
   p.r("ld.shared.b32", str("[", p.r("xor.b32", own, 4 * apart), "+0]"));
-  std::string text = p.kernel("sort_race", 0, 64, 256);
-  runtime::Device& device = runtime::device_of(kCUDA);
-  auto module = device.load({"nvptx+sm_80", {{"sort_race"}}, {text.begin(), text.end()}});
-  try {
-    device.launch({.kernel = module->kernel("sort_race"), .slots = {}, .count = 1, .threads = 64},
-                  runtime::kDefaultStream);
-  } catch (const Error&) {
-    return false;
+  return runs(p, 1);
+}
+
+// Each of two blocks reads what the other one has written to its shared memory.
+bool runs_in_two_blocks(bool barrier_of_cluster) {
+  runtime::cuda::Ptx p;
+  auto thread = p.r("mov.u32", "%tid.x"), own = p.r("shl.b32", thread, 2), block = p.r("mov.u32", "%ctaid.x");
+  auto there = p.r("mapa.shared::cluster.u32", own, p.r("xor.b32", block, 1));
+  p.op("st.shared::cluster.f32", str("[", there, "+0]"), p.f("mov.f32", "0f00000000"));
+  if (barrier_of_cluster) {
+    p.op("barrier.cluster.arrive.aligned");
+    p.op("barrier.cluster.wait.aligned");
+  } else {
+    p.op("bar.sync", 0);
   }
-  return true;
+  p.f("ld.shared.f32", str("[", own, "+0]"));
+  return runs(p, 2);
 }
 
 TEST(FakeDriver, FindsRaces) {
@@ -38,6 +60,8 @@ TEST(FakeDriver, FindsRaces) {
   EXPECT_TRUE(runs(1, "bar.warp.sync"));
   EXPECT_FALSE(runs(32, "bar.warp.sync"));
   EXPECT_TRUE(runs(32, "bar.sync"));
+  EXPECT_TRUE(runs_in_two_blocks(true));
+  EXPECT_FALSE(runs_in_two_blocks(false));
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ struct Function {
   size_t parameters = 0;
   HostKernel kernel = nullptr;  // instead
   bool grouped = false;         // four warps multiply together
+  bool clustered = false;       // blocks use each other's shared memory
 };
 struct Module {
   std::string ptx;
@@ -310,6 +311,7 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
                           [&](std::string_view prefix) { return std::string_view(name).starts_with(prefix); });
   auto* f = new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr};
   f->grouped = m->ptx.find("wgmma.") != std::string::npos;
+  f->clustered = m->ptx.find(".reqnctapercluster") != std::string::npos;
   for (size_t end = m->ptx.find(')', entry); (entry = m->ptx.find(".param", entry)) < end; ++entry) ++f->parameters;
   m->functions.push_back(f);
   *function = f;
@@ -332,6 +334,7 @@ BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, 
               if (!f->program) return;
               log_of_calls.note("written kernel");
               if (f->grouped) log_of_calls.note("groups of warps");
+              if (f->clustered) log_of_calls.note("clusters of blocks");
               brasa::fakes::run(*f->program, blocks, threads, shared, slots);
             },
             {}};

@@ -11,6 +11,7 @@ class Program {
   std::vector<Instruction> code;
   int registers = 0;
   size_t shared = 0;
+  unsigned cluster = 1;  // blocks that run together
 };
 
 namespace {
@@ -21,6 +22,9 @@ class Parser {
     auto out = std::make_shared<Program>();
     std::map<std::string, size_t> labels;
     size_t at = text.find('{');
+    constexpr std::string_view kCluster = ".reqnctapercluster ";
+    if (size_t cluster = text.find(kCluster); cluster < at)
+      out->cluster = static_cast<unsigned>(std::stoul(text.substr(cluster + kCluster.size())));
     while (at < text.size()) {
       size_t end = std::min(text.find('\n', at), text.size());
       std::string_view line = trimmed(std::string_view(text).substr(at, end - at));
@@ -65,7 +69,8 @@ class Parser {
       out.label = line;
       return out;
     }
-    out.barrier = out.name == "bar.sync";
+    out.of_cluster = out.name == "barrier.cluster.wait.aligned";
+    out.barrier = out.name == "bar.sync" || out.of_cluster;
     auto it = instructions().find(out.name);
     if (it == instructions().end()) fail("there is no instruction " + out.name);
     out.does = it->second;
@@ -143,7 +148,8 @@ class Warp {
       each(lanes, [&](int l) { at_[l] = i.branch && (active >> l & 1) ? i.target : pc + 1; });
       if (!i.barrier) continue;
       if (lanes != kAll) fail("a barrier for a part of a warp");
-      ++machine_.barriers;
+      ++machine_.passed.of_block;
+      machine_.passed.of_cluster += i.of_cluster;
       return;
     }
   }
@@ -165,12 +171,16 @@ class Warp {
 std::shared_ptr<const Program> parse_ptx(const std::string& text) { return Parser().parse(text); }
 
 void run(const Program& program, unsigned blocks, unsigned threads, size_t given, void* const* parameters) {
-  for (unsigned b = 0; b < blocks; ++b) {
-    std::vector<std::byte> shared(program.shared + given, std::byte{0xff});  // NaN, until something is there
-    std::vector<Uses> uses((shared.size() + 3) / 4);
+  if (blocks % program.cluster) fail(std::to_string(blocks) + " blocks are no clusters");
+  for (unsigned b = 0; b < blocks; b += program.cluster) {
+    size_t bytes = program.shared + given;
+    // NaN, until something is there.
+    std::vector<Shared> shared(program.cluster,
+                               {std::vector<std::byte>(bytes, std::byte{0xff}), std::vector<Uses>((bytes + 3) / 4)});
     std::vector<Warp> warps;
-    for (unsigned t = 0; t < threads; t += kLanes)
-      warps.emplace_back(program, Machine{nullptr, &shared, &uses, b, t, parameters});
+    for (unsigned rank = 0; rank < program.cluster; ++rank)
+      for (unsigned t = 0; t < threads; t += kLanes)
+        warps.emplace_back(program, Machine{nullptr, &shared, b + rank, t, parameters});
     for (bool more = true; more;) {
       more = false;
       for (Warp& w : warps) {

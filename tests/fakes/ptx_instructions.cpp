@@ -163,12 +163,27 @@ const Instructions& instructions() {
   auto word = [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); };
   static const Instructions all = with_tensor_cores({
       {"bar.sync", [](M, I, L) {}},
+      {"barrier.cluster.arrive.aligned", [](M, I, L) {}},
+      {"barrier.cluster.wait.aligned", [](M, I, L) {}},
+      {"mapa.shared::cluster.u32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           m.set(i.operands[0], l, m.get(i.operands[1], l) | (m.get(i.operands[2], l) + 1) << Machine::kBlockBits);
+         });
+       }},
+      {"st.shared::cluster.f32",
+       [](M m, I i, L lanes) {
+         each(lanes, [&](int l) {
+           uint32_t v = u(m.get(i.operands[1], l));
+           std::memcpy(m.cluster_at(m.get(i.operands[0], l), sizeof v, l, Uses::Write), &v, sizeof v);
+         });
+       }},
       {"griddepcontrol.launch_dependents", [](M, I, L) {}},
       {"griddepcontrol.wait", [](M, I, L) {}},
       {"bar.warp.sync",
        [](M m, I i, L lanes) {
          whole_warp(i, lanes);
-         ++m.of_warp;
+         ++m.passed.of_warp;
        }},
       {"cp.async.commit_group", [](M, I, L) {}},
       {"cp.async.wait_group", [](M, I, L) {}},

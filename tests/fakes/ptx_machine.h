@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// What instructions work on: a warp's registers, and its block's shared memory.
+// What instructions work on: a warp's registers, and the shared memory of its block, or of a cluster of blocks.
 namespace brasa::fakes {
 
 constexpr int kLanes = 32;
@@ -33,27 +33,38 @@ struct Instruction {
   Does does = nullptr;
   std::vector<Operand> operands;
   int guard = -1;
-  bool negated = false, barrier = false, branch = false;
+  bool negated = false, barrier = false, of_cluster = false, branch = false;
   size_t target = 0;
   std::string label;
 };
 
-// How threads of a block use a word of shared memory between two barriers.
+// The barriers that a warp has passed: its cluster's and its block's together, its own, its cluster's.
+struct Barriers {
+  unsigned of_block = 0, of_warp = 0, of_cluster = 0;
+};
+
+// How threads use a word of shared memory between two barriers.
 class Uses {
  public:
   enum How : uint8_t { Read, Write, Add };
   struct Use {
-    unsigned thread, barriers, of_warp;  // barriers of the block and of its warp that the thread has passed
+    unsigned block, thread;
+    Barriers passed;
     How how;
   };
   // A race: two threads, one of which writes, with no barrier between them.
   void add(const Use& u) {
-    if (!since_.empty() && since_.back().barriers != u.barriers) since_.clear();
+    std::erase_if(since_, [&](const Use& other) {
+      if (other.passed.of_cluster != u.passed.of_cluster) return true;
+      return other.block == u.block && other.passed.of_block != u.passed.of_block;
+    });
     for (const Use& other : since_) {
       bool changes = u.how != other.how || u.how == Write;
-      bool same_warp = u.thread / kLanes == other.thread / kLanes, apart = !same_warp || u.of_warp == other.of_warp;
-      if (u.how == Add && other.how == Add && same_warp && u.of_warp == other.of_warp)
-        return;  // one of a warp stands for all
+      if (changes && u.block != other.block)
+        fail("two blocks use a word of shared memory with no barrier between them");
+      bool same_warp = u.thread / kLanes == other.thread / kLanes;
+      bool apart = !same_warp || u.passed.of_warp == other.passed.of_warp;
+      if (u.how == Add && other.how == Add && same_warp && apart) return;  // one of a warp stands for all
       if (changes && apart && u.thread != other.thread)
         fail("threads " + std::to_string(other.thread) + " and " + std::to_string(u.thread) +
              " use a word of shared memory with no barrier between them");
@@ -65,13 +76,21 @@ class Uses {
   std::vector<Use> since_;
 };
 
+// A block's shared memory.
+struct Shared {
+  std::vector<std::byte> bytes;
+  std::vector<Uses> uses;
+};
+
 struct Machine {
+  // An address in the shared memory of a block of the cluster has the block's rank, counted from 1, above so many bits.
+  static constexpr int kBlockBits = 24;
+
   std::vector<std::array<uint64_t, kLanes>>* registers = nullptr;
-  std::vector<std::byte>* shared = nullptr;
-  std::vector<Uses>* uses = nullptr;
+  std::vector<Shared>* cluster = nullptr;  // by rank
   unsigned block = 0, first_thread = 0;
   void* const* parameters = nullptr;
-  unsigned barriers = 0, of_warp = 0;
+  Barriers passed = {};
 
   uint64_t get(const Operand& o, int lane) const {
     switch (o.kind) {
@@ -88,16 +107,29 @@ struct Machine {
   float f(const Operand& o, int lane) const { return std::bit_cast<float>(static_cast<uint32_t>(get(o, lane))); }
   void set(const Operand& o, int lane, uint64_t v) { (*registers)[o.reg][lane] = v; }
   void set(const Operand& o, int lane, float v) { set(o, lane, uint64_t{std::bit_cast<uint32_t>(v)}); }
-  std::byte* shared_at(uint64_t at, size_t bytes) {
-    if (at + bytes > shared->size()) fail("shared memory at " + std::to_string(at));
-    if (at % bytes) fail("shared memory at " + std::to_string(at) + " is not aligned");
-    return shared->data() + at;
-  }
+  unsigned rank() const { return block % static_cast<unsigned>(cluster->size()); }
+  Shared& own() { return (*cluster)[rank()]; }
+  std::byte* shared_at(uint64_t at, size_t bytes) { return shared_at(own(), at, bytes); }
   // By one lane, which is looked at for races.
   std::byte* shared_at(uint64_t at, size_t bytes, int lane, Uses::How how) {
-    std::byte* out = shared_at(at, bytes);
+    return shared_at(own(), at, bytes, lane, how);
+  }
+  std::byte* cluster_at(uint64_t at, size_t bytes, int lane, Uses::How how) {
+    uint64_t block_of = at >> kBlockBits;
+    if (block_of == 0 || block_of > cluster->size()) fail("no block of the cluster is at " + std::to_string(at));
+    return shared_at((*cluster)[block_of - 1], at & ((1u << kBlockBits) - 1), bytes, lane, how);
+  }
+
+ private:
+  static std::byte* shared_at(Shared& s, uint64_t at, size_t bytes) {
+    if (at + bytes > s.bytes.size()) fail("shared memory at " + std::to_string(at));
+    if (at % bytes) fail("shared memory at " + std::to_string(at) + " is not aligned");
+    return s.bytes.data() + at;
+  }
+  std::byte* shared_at(Shared& s, uint64_t at, size_t bytes, int lane, Uses::How how) {
+    std::byte* out = shared_at(s, at, bytes);
     for (uint64_t word = at / 4; word < (at + bytes + 3) / 4; ++word)
-      (*uses)[word].add({first_thread + static_cast<unsigned>(lane), barriers, of_warp, how});
+      s.uses[word].add({block, first_thread + static_cast<unsigned>(lane), passed, how});
     return out;
   }
 };

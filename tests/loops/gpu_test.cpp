@@ -310,6 +310,39 @@ TEST(Nvptx, NeighboursBesideSumsAreOneAccess) {
   EXPECT_NE(ptx.find("st.global.v4.f32"), std::string::npos) << ptx;
 }
 
+// What a thread reads is on its way before it waits for others.
+TEST(Nvptx, ReadsComeBeforeExchanges) {
+  GpuCase c;
+  c.graph->name = "rows";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::Float32, 512), y = b.buffer(DType::Float32, 512), out = b.buffer(DType::Float32, 512);
+  Expr block = b.loop("block", 4), thread = b.loop("thread", 32), lane = b.loop("unroll", 4, 4);
+  Expr i = (block * 32 + thread) * 4 + lane;
+  Value sum = b.reduce(b.load(x, i), {lane, thread}, "add");
+  b.store(out, i, b.op("mul", {b.load(y, i), sum}));
+  runtime::KernelImage image = compiled(c, "nvptx+sm_90");
+  std::string ptx(image.code.begin(), image.code.end());
+  EXPECT_LT(ptx.rfind("ld.global"), ptx.find("shfl.sync")) << ptx;
+}
+
+// So is what several iterations of a loop read before the first of them writes.
+TEST(Nvptx, ReadsOfIterationsComeBeforeWrites) {
+  GpuCase c;
+  c.graph->name = "iterations";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::Float32, 4096), out = b.buffer(DType::Float32, 4096), sums = b.buffer(DType::Float32, 512);
+  Expr thread = b.loop("thread", 128), lane = b.loop("unroll", 4, 4), row = b.loop("serial", 8, 1, 4);
+  Expr column = thread * 4 + lane, i = row * 512 + column;
+  Value v = b.load(x, i);
+  b.store(sums, column, b.reduce(v, {row}, "add"));
+  b.store(out, i, b.op("mul", {v, v}));
+  runtime::KernelImage image = compiled(c, "nvptx+sm_90");
+  std::string ptx(image.code.begin(), image.code.end());
+  size_t at = 0;
+  for (int read = 0; read < 4; ++read) at = ptx.find("ld.global", at + 1);
+  EXPECT_LT(at, ptx.find("st.global")) << ptx;
+}
+
 TEST(Nvptx, CallsOfALaunchReadTheirParametersWhereTheyAre) {
   runtime::KernelImage image = compiled(calls(), "nvptx+sm_90");
   std::string ptx(image.code.begin(), image.code.end());

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <unordered_set>
 
 #include "compiler/targets/emitter.h"
 #include "support/error.h"
+#include "support/fresh_stack.h"
 
 namespace brasa::compiler {
 
@@ -70,6 +73,72 @@ void Emitter::wait_for_earlier() {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), false);
   b_.CreateCall(
       type, llvm::InlineAsm::get(type, "griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;", "~{memory}", true));
+}
+
+// What is read in any case, from places that follow from the loops alone, of what the kernel does not write.
+std::vector<ir::Node*> Emitter::sure_loads() const {
+  auto kind = [](const Node* n) { return loop_kind(n->op); };
+  std::function<bool(const Node*)> of_indices = [&](const Node* n) {
+    if (kind(n)) return kind(n) == LoopOp::Index;
+    bool all = true;
+    n->for_each_input([&](ir::Value v) { all = all && of_indices(v.node); });
+    return all;
+  };
+  auto masked_by_indices = [&](const Node* n, size_t mask) {
+    return n->args[mask].is_none() || of_indices(n->arg<ir::Value>(mask).node);
+  };
+  std::unordered_set<const Node*> sure;
+  std::unordered_set<ir::Value> written;
+  std::function<void(const Node*)> add = [&](const Node* n) {
+    if (!sure.insert(n).second) return;
+    with_room([&] { n->for_each_input([&](ir::Value v) { add(v.node); }); });
+  };
+  for (const Node* n : graph_.nodes()) {
+    if (kind(n) == LoopOp::Store) written.insert(n->arg<ir::Value>(0));
+    constexpr size_t kMaskOfStore = 3;
+    if (kind(n) == LoopOp::Reduce || (kind(n) == LoopOp::Store && masked_by_indices(n, kMaskOfStore))) add(n);
+  }
+  std::vector<ir::Node*> out;
+  for (ir::Node* n : graph_.nodes()) {
+    if (kind(n) != LoopOp::Load || !sure.count(n) || !masked_by_indices(n, 2)) continue;
+    ir::Value buffer = n->arg<ir::Value>(0);
+    const auto& symbols = *n->arg<ir::Expr>(1)->symbols;
+    bool found = std::any_of(symbols.begin(), symbols.end(), [](ir::Expr s) { return s->kind == ir::ExprKind::Value; });
+    if (ir::is_input(buffer) && !written.count(buffer) && !found) out.push_back(n);
+  }
+  return out;
+}
+
+// Of these, what can be read as the loops around have begun.
+std::vector<ir::Node*> Emitter::readable() {
+  if (!sure_loads_) sure_loads_ = sure_loads();
+  auto begun = [&](const Node* n) {
+    for (Ranges r = analysis_.of(n) & ~analysis_.kind(ForKind::Unroll); r; r &= r - 1)
+      if (!range_values_[std::countr_zero(r)]) return false;
+    return true;
+  };
+  std::vector<ir::Node*> out;
+  std::copy_if(sure_loads_->begin(), sure_loads_->end(), std::back_inserter(out), begun);
+  return out;
+}
+
+// A thread asks memory for all that it can before it exchanges anything with others, or writes: what it asks for later it waits for once
+// more.
+void Emitter::read_first() {
+  for (ir::Node* n : readable()) for_combinations(analysis_.of(n), false, [&] { eval({n, 0}); });
+}
+
+// For how many iterations of a loop, which is in the first of them, a thread reads at once: more registers would leave fewer threads.
+int Emitter::iterations_to_read(int loop, int count) {
+  constexpr int64_t kBytes = 256;
+  if (!target_.gpu) return count;
+  int64_t bytes = 0;
+  for (const Node* n : readable()) {
+    if (!(analysis_.of(n) >> loop & 1)) continue;
+    bytes +=
+        static_cast<int64_t>(combinations(analysis_.of(n), false)) * std::max<int64_t>(size_of(n->types[0].dtype), 2);
+  }
+  return static_cast<int>(std::clamp<int64_t>(kBytes / std::max<int64_t>(bytes, 1), 1, count));
 }
 
 // The loops over threads, that of neighbouring ones first.

@@ -175,6 +175,7 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
   while (begin < end) {
     const Node* first = block[begin].node;
     if (is(first, LoopOp::Reduce) && !accumulators_.count(first)) {
+      if (target_.gpu) read_first();
       for_combinations(analysis_.of(first), in_vector(analysis_.of(first)), [&] { emit_small_reduce(first); });
       ++begin;
       continue;
@@ -326,16 +327,44 @@ void Emitter::emit_iterations(const Loop& loop, Expr n) {
     emit_block(loop.body);
   };
   if (n.is_constant() && n.constant() <= (target_.baseline ? 1 : f.unroll)) {
-    for (int64_t i = 0; i < n.constant(); ++i) with_frame([&] { once(i64(i)); });
-    return;
+    Values all;
+    for (int64_t i = 0; i < n.constant(); ++i) all.push_back(i64(i));
+    return emit_copies(loop, all);
   }
   llvm::Value* end = eval_expr(n);
   if (f.unroll == 1 || target_.baseline) return emit_counted(i64(0), end, i64(1), n->min >= 1, once);
   llvm::Value* whole = b_.CreateNSWSub(end, b_.CreateURem(end, i64(f.unroll)));
   emit_counted(i64(0), whole, i64(f.unroll), n->min >= f.unroll, [&](llvm::Value* i) {
-    for (int c = 0; c < f.unroll; ++c) with_frame([&] { once(b_.CreateNSWAdd(i, i64(c))); });
+    Values copies;
+    for (int c = 0; c < f.unroll; ++c) copies.push_back(b_.CreateNSWAdd(i, i64(c)));
+    emit_copies(loop, copies);
   });
-  if (!provably_divisible(n, f.unroll)) emit_counted(whole, end, i64(1), false, once);
+  if (provably_divisible(n, f.unroll)) return;
+  if (!target_.gpu || !n.is_constant()) return emit_counted(whole, end, i64(1), false, once);
+  Values rest;
+  for (int64_t i = n.constant() - n.constant() % f.unroll; i < n.constant(); ++i) rest.push_back(i64(i));
+  emit_copies(loop, rest);
+}
+
+// A GPU's thread reads for several of them before it computes: what one writes stands between it and what the next one reads.
+void Emitter::emit_copies(const Loop& loop, const Values& iterations) {
+  for (size_t i = 0; i < iterations.size();) {
+    range_values_[loop.loop] = iterations[i];
+    auto together = static_cast<size_t>(iterations_to_read(loop.loop, static_cast<int>(iterations.size() - i)));
+    std::vector<Frame> read(together);
+    for (size_t c = 0; c < together && target_.gpu; ++c)
+      with_frame([&] {
+        range_values_[loop.loop] = iterations[i + c];
+        read_first();
+        read[c] = std::move(frames_.back());
+      });
+    for (Frame& frame : read) {
+      range_values_[loop.loop] = iterations[i++];
+      frames_.push_back(std::move(frame));
+      emit_block(loop.body);
+      frames_.pop_back();
+    }
+  }
 }
 
 void Emitter::emit_vector(const Loop& loop) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -78,6 +79,7 @@ class Emitter {
   void emit_flat(const Loop& loop);
   void emit_serial(const Loop& loop);
   void emit_iterations(const Loop& loop, ir::Expr count);
+  void emit_copies(const Loop& loop, const Values& iterations);
   void divide_before(const Loop& loop);
   void emit_vector(const Loop& loop);
   bool ends_masked(int loop);
@@ -210,6 +212,10 @@ class Emitter {
   // emit_gpu.cpp
   void set_up_gpu_kernel();
   void wait_for_earlier();
+  std::vector<ir::Node*> sure_loads() const;
+  std::vector<ir::Node*> readable();
+  void read_first();
+  int iterations_to_read(int loop, int count);
   std::vector<Values> reduce_threads(const ir::Node* n, std::vector<Values> all);
   std::vector<Values> reduce_far_threads(const ir::Node* n, std::vector<Values> all);
   std::vector<Values> through_shared(const ir::Node* n, int64_t elements, size_t count,
@@ -291,6 +297,7 @@ class Emitter {
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;
   std::vector<Frame> frames_;
+  std::optional<std::vector<ir::Node*>> sure_loads_;  // once they are known
   std::unordered_map<const ir::Node*, Accumulators> accumulators_;
   std::unordered_map<const ir::Node*, llvm::Value*> arrays_;         // stages and tables
   std::map<std::pair<const ir::Node*, int>, llvm::Function*> rare_;  // of unlikely nodes, by lanes

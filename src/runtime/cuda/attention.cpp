@@ -9,6 +9,7 @@ namespace brasa::runtime::cuda {
 namespace {
 
 constexpr int64_t kMostFeatures = 128;
+constexpr int kHopper = 9;
 constexpr double kLog2E = 1.4426950408889634;
 
 using KindOfPass = std::pair<AttentionPass, AttentionKind>;
@@ -43,7 +44,6 @@ bool is_tall(AttentionPass pass, const Attention& a, int64_t rows, const Device&
 // Groups of warps have 64 rows of 128 bytes; of few rows they would have nothing to do.
 bool is_grouped(const Attention& a, const AttentionKind& kind, const Device& device) {
   constexpr int64_t kFeatures = 64, kFewest = 128;
-  constexpr int kHopper = 9;
   return kind.wide && is_reduced_floating(kind.dtype) && kind.features == kFeatures &&
          std::min(a.queries, a.keys) >= kFewest && device.properties().limits.major == kHopper;
 }
@@ -85,6 +85,18 @@ bool is_of_head(const Attention& a, const Device& device) {
          device.properties().limits.shared_memory_per_block_optin >= kBytes;
 }
 
+// How many blocks share a head's keys: where there are processors without a head, as many as have enough rows each.
+int blocks_of_row(const AttentionOfRow& a, const Device& device) {
+  constexpr int kMost = 8;
+  constexpr int64_t kRows = 64;
+  const runtime::Properties& properties = device.properties();
+  if (properties.limits.major != kHopper) return 1;
+  int64_t heads = a.batches * a.heads;
+  int blocks = 1;
+  while (blocks < kMost && 2 * blocks * heads <= properties.processors && a.keys > blocks * kRows) blocks *= 2;
+  return blocks;
+}
+
 }  // namespace
 
 bool takes_attention(DType dtype, int64_t features) {
@@ -101,6 +113,7 @@ void run_attention_of_row(const AttentionOfRow& a, const Heads& out, Device& dev
   if (a.kind.cached) read.insert(read.end(), {a.key_row, a.value_row});
   AttentionKind kind = a.kind;
   for (const Heads& h : read) kind.wide = kind.wide && is_aligned(h, kind);
+  kind.blocks = blocks_of_row(a, device);
   const ReadyKernel& kernel = ready(AttentionPass::OfRow, kind, device);
   std::vector<Slot> slots = {static_cast<Slot>(a.keys), static_cast<Slot>(a.heads),
                              bits(static_cast<float>(a.scale * kLog2E))};
@@ -108,7 +121,7 @@ void run_attention_of_row(const AttentionOfRow& a, const Heads& out, Device& dev
   add_heads(slots, out, element_of(kind));
   for (const Heads& h : read) add_heads(slots, h, element_of(kind));
   if (a.kind.cached) slots.push_back(reinterpret_cast<Slot>(a.at));
-  kernel.launch(a.batches * a.heads, slots, device, stream);
+  kernel.launch(a.batches * a.heads * kind.blocks, slots, device, stream);
 }
 
 void run_attention(const Attention& a, const Heads& out, Device& device, Stream stream) {

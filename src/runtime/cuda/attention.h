@@ -17,6 +17,7 @@ struct AttentionKind {
   bool tall = false;     // a warp has 32 rows in place of 16, for which it reads the other side's once
   bool grouped = false;  // four warps multiply 64 rows together, which Hopper's tensor cores do
   bool cached = false;   // of one row: one of the keys and one of the values lie elsewhere
+  int blocks = 1;        // of one row: that share a head's keys, as a cluster
   auto operator<=>(const AttentionKind&) const = default;
 };
 

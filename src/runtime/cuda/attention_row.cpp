@@ -1,8 +1,9 @@
 #include "runtime/cuda/attention_tiles.h"
 
-// One query of a head, with a mask, by one block: lanes beside each other have 16 bytes each of a row of keys and of the same row of values,
-// so that a row takes few lanes, and the block many rows at once. These lanes have a softmax of their own over their rows; all of them
-// are put together in the end. Rows of several steps are on their way together: what bounds this is how long memory takes to answer.
+// One query of a head, with a mask, by one block, or by a cluster of blocks: lanes beside each other have 16 bytes each of a row of keys and of
+// the same row of values, so that a row takes few lanes, and the block many rows at once. These lanes have a softmax of their own over their
+// rows; all of them are put together in the end, in the first block's shared memory. Rows of several steps are on their way together: what
+// bounds this is how long memory takes to answer.
 namespace brasa::runtime::cuda {
 namespace {
 
@@ -33,21 +34,29 @@ class Kernel final : public AttentionTiles {
       for (const Reg& each : widened(pair)) query_.push_back(p_.f("mul.f32", each, scale2_));
     most_ = p_.f("mov.f32", number(kLowest));
     total_ = p_.f("mov.f32", number(0));
+    if (clustered()) {
+      p_.op("griddepcontrol.launch_dependents");  // what comes behind waits for this kernel itself
+      p_.op("barrier.cluster.arrive.aligned");    // this block's shared memory is there
+    }
     for (int e = 0; e < 8; ++e) sum_.push_back(p_.f("mov.f32", number(0)));
     over_all_keys();
     join_lanes();
     join_warps(out);
-    std::string text = p_.kernel("attention_of_row", parameters_, threads(), shared_bytes());
-    return {"attention_of_row", std::move(text), threads()};
+    std::string text =
+        p_.kernel("attention_of_row", parameters_, threads(), shared_bytes(), 1, clustered(), kind_.blocks);
+    return {"attention_of_row", std::move(text), threads(), 0, clustered()};
   }
 
  private:
-  int rows_at_once() const { return threads() / lanes_; }
+  bool clustered() const { return kind_.blocks > 1; }
+  int rows_of_block() const { return threads() / lanes_; }
+  int rows_at_once() const { return kind_.blocks * rows_of_block(); }
+  int all_warps() const { return kind_.blocks * warps_; }
   int sum_bytes() const { return lanes_ * 8 * 4; }  // of a warp
   // Sums of all warps, then their largest scores, then the sums of exponentials.
-  int most_at() const { return warps_ * sum_bytes(); }
-  int total_at() const { return most_at() + 4 * warps_; }
-  int shared_bytes() const { return total_at() + 4 * warps_; }
+  int most_at() const { return all_warps() * sum_bytes(); }
+  int total_at() const { return most_at() + 4 * all_warps(); }
+  int shared_bytes() const { return total_at() + 4 * all_warps(); }
 
   void find_block() {
     keys_ = next_size();
@@ -55,6 +64,10 @@ class Kernel final : public AttentionTiles {
     scale2_ = next_number();
     thread_ = p_.r("mov.u32", "%tid.x");
     Reg block = p_.r("mov.u32", "%ctaid.x");
+    if (clustered()) {  // its blocks follow each other
+      rank_ = p_.r("rem.u32", block, kind_.blocks);
+      block = p_.r("div.u32", block, kind_.blocks);
+    }
     batch_ = p_.d("cvt.u64.u32", p_.r("div.u32", block, heads_each));
     head_ = p_.d("cvt.u64.u32", p_.r("rem.u32", block, heads_each));
     shared_ = p_.r("mov.u32", "shared_memory");
@@ -113,6 +126,8 @@ class Kernel final : public AttentionTiles {
 
   void over_all_keys() {
     Reg first = p_.r("mov.u32", 0), own = p_.r("div.u32", thread_, lanes_);
+    if (clustered())
+      for (const Reg& r : {first, own}) p_.op("mad.lo.u32", r, rank_, rows_of_block(), r);
     p_.loop([&] { return p_.p("setp.lt.u32", first, keys_); },
             [&] {
               std::vector<Row> rows;
@@ -155,30 +170,45 @@ class Kernel final : public AttentionTiles {
       for (const Reg& s : sum_) p_.op("add.f32", s, s, other(s));
     }
   }
-  // Through shared memory: then a thread has one feature.
+  // Through shared memory.
   void join_warps(const Rows& out) {
-    Reg warp = p_.r("shr.u32", thread_, 5), lane = p_.r("and.b32", thread_, 31);
+    Reg warp = p_.r("shr.u32", thread_, 5), lane = p_.r("and.b32", thread_, 31), joined = shared_;
+    if (clustered()) {
+      warp = p_.r("mad.lo.u32", rank_, warps_, warp);
+      joined = p_.r("mapa.shared::cluster.u32", shared_, 0);
+      p_.op("barrier.cluster.wait.aligned");
+    }
     Reg writes = p_.p("setp.lt.u32", lane, lanes_), first = p_.p("setp.eq.u32", lane, 0);
-    Reg sums = p_.r("mad.lo.u32", warp, sum_bytes(), p_.r("mad.lo.u32", lane, 8 * 4, shared_));
-    Reg numbers = p_.r("mad.lo.u32", warp, 4, shared_);
+    Reg sums = p_.r("mad.lo.u32", warp, sum_bytes(), p_.r("mad.lo.u32", lane, 8 * 4, joined));
+    Reg numbers = p_.r("mad.lo.u32", warp, 4, joined);
     auto put = [&](const Reg& condition, const Reg& at, int offset, const Reg& v) {
-      p_.op(str("@", condition, " st.shared.f32"), str("[", at, "+", offset, "]"), v);
+      const char* memory = clustered() ? " st.shared::cluster.f32" : " st.shared.f32";
+      p_.op(str("@", condition, memory), str("[", at, "+", offset, "]"), v);
     };
     for (int e = 0; e < 8; ++e) put(writes, sums, 4 * e, sum_[e]);
     put(first, numbers, most_at(), most_);
     put(first, numbers, total_at(), total_);
-    p_.op("bar.sync", 0);
+    if (!clustered()) {
+      p_.op("bar.sync", 0);
+      return write_features(out);
+    }
+    p_.op("barrier.cluster.arrive.aligned");
+    p_.op("barrier.cluster.wait.aligned");
+    p_.when(p_.p("setp.eq.u32", rank_, 0), [&] { write_features(out); });
+  }
+  // One for each thread.
+  void write_features(const Rows& out) {
     auto features = static_cast<int>(kind_.features);
     Reg feature = p_.r("min.u32", thread_, features - 1), from = p_.r("mad.lo.u32", feature, 4, shared_);
     auto got = [&](const Reg& at, int offset) { return p_.f("ld.shared.f32", str("[", at, "+", offset, "]")); };
     Regs all;
     Reg most;
-    for (int w = 0; w < warps_; ++w) {
+    for (int w = 0; w < all_warps(); ++w) {
       all.push_back(got(shared_, most_at() + 4 * w));
       most = w ? p_.f("max.f32", most, all[w]) : all[w];
     }
     Reg total = p_.f("mov.f32", number(0)), sum = p_.f("mov.f32", number(0));
-    for (int w = 0; w < warps_; ++w) {
+    for (int w = 0; w < all_warps(); ++w) {
       Reg factor = exp2(p_.f("sub.f32", all[w], most));
       p_.op("fma.rn.f32", total, factor, got(shared_, total_at() + 4 * w), total);
       p_.op("fma.rn.f32", sum, factor, got(from, w * sum_bytes()), sum);
@@ -194,6 +224,7 @@ class Kernel final : public AttentionTiles {
   const int chunks_, lanes_;
   Rows key_, value_, mask_;
   Reg key_row_, value_row_, cached_at_, has_chunk_;
+  Reg rank_;  // of the block in its cluster
   Regs query_, sum_;
   Reg most_, total_;
 };

@@ -29,7 +29,7 @@ class AttentionTiles : public TileProducts {
         by_key_(pass == AttentionPass::ByKey),
         block_(kind.grouped ? block_of_groups(pass)
                : rounds()   ? block_of_float32(pass, small_)
-                            : block(pass, small_, kind.tall)),
+                            : block(pass, small_, kind)),
         kept_(block_.kept),
         own_rows_(16 * parts_ * block_.warps),
         warps_(block_.warps),
@@ -52,14 +52,14 @@ class AttentionTiles : public TileProducts {
     bool kept = false;
     int together = 1;
   };
-  static Block block(AttentionPass pass, bool small, bool tall) {
+  static Block block(AttentionPass pass, bool small, const AttentionKind& kind) {
     switch (pass) {
       case AttentionPass::Forward: return {4, small ? 64 : 32, 32};
       case AttentionPass::ByQuery: return {4, small ? 64 : 32, 16};
-      case AttentionPass::ByKey: return small ? Block{4, 64, tall ? 16 : 32} : Block{2, 16, 16, true};
+      case AttentionPass::ByKey: return small ? Block{4, 64, kind.tall ? 16 : 32} : Block{2, 16, 16, true};
       case AttentionPass::ForwardOfHead: return {7, 224, 64};
       case AttentionPass::BackwardOfHead: return {kMostRowsOfHead / 16, kMostRowsOfHead, 16};
-      case AttentionPass::OfRow: return {16, 0, 0};
+      case AttentionPass::OfRow: return {kind.blocks > 1 ? 4 : 16, 0, 0};
     }
     return {};
   }

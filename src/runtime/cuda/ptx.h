@@ -71,9 +71,10 @@ class Ptx {
     });
   }
 
-  /// `together`: blocks that a processor must have registers for. `hopper`: for GPUs of capability 9.0 alone, in place of those since 8.0.
+  /// `together`: blocks that a processor must have registers for. `hopper`: for GPUs of capability 9.0 alone, in place of those since 8.0; there
+  /// `cluster` blocks may use each other's shared memory.
   std::string kernel(std::string_view name, int parameters, int threads, int shared_bytes, int together = 1,
-                     bool hopper = false) const {
+                     bool hopper = false, int cluster = 1) const {
     std::string out = hopper ? ".version 8.0\n.target sm_90a\n" : ".version 7.0\n.target sm_80\n";
     out += ".address_size 64\n\n";
     std::string shared = str(".shared .align ", hopper ? 1024 : 16, " .b8 shared_memory[");
@@ -83,6 +84,7 @@ class Ptx {
     for (int i = 0; i < parameters; ++i) out += str(i ? ", " : "", ".param .u64 p", i);
     out += str(")\n.maxntid ", threads, ", 1, 1\n");
     if (together > 1) out += str(".minnctapersm ", together, "\n");
+    if (cluster > 1) out += str(".reqnctapercluster ", cluster, ", 1, 1\n");
     out += "{\n";
     constexpr std::pair<char, const char*> kTypes[] = {
         {'p', ".pred"}, {'h', ".b16"}, {'r', ".b32"}, {'f', ".f32"}, {'d', ".b64"}};
