@@ -29,7 +29,7 @@ constexpr Setting kSettings[] = {
      "What runs the operators outside of compiled functions."},
     {Where::Environment, "BRASA_NUMBERS", "strict | default | fast",
      "How operators outside of compiled functions round, and what options[numbers] and an export's numbers are unless they are given. "
-     "With strict a compiled function gives the bits of the uncompiled one in point-wise arithmetic."},
+     "With strict a compiled function on a CPU gives the bits of the uncompiled one (compile.md says where it does not)."},
     {Where::Environment, "BRASA_TIERS", "both | baseline | optimized",
      "Which code kernels of the CPU have: both, the default, begins with baseline code, which is made quickly, where a run is short, and optimizes what has run for a while. Results are the same to the bit."},
     {Where::Environment, "BRASA_CODEGEN", "<file>",

@@ -98,19 +98,24 @@ class Loops {
     if (!s_.vector_outside) vector();
   }
 
-  // A loop over the chains of a reduced axis, and one over the elements of each.
+  // A loop over the chains of a reduced axis, and one over the elements of each. Lanes are a whole number of vectors; of other chains those
+  // are left out that have no element.
   void in_chains(size_t i, const char* kind, int width, int unroll) {
     LoopBuilder& b = l_.b();
     Expr extent = s_.axes[i].extent, count = s_.chains_of(s_.axes[i]);
     bool lanes = s_.axes[i].kind == Axis::Vector;
-    Chains& c = chains_.emplace_back(Chains{b.loop(kind, count, width, unroll), {}, {}, lanes});
+    Chains& c = chains_.emplace_back();
+    c.some = min(extent, count);
+    c.chain = b.loop(kind, lanes ? count : c.some, width, unroll);
+    c.lanes = lanes;
     at_[i] = c.chain;
     if (!(count == extent)) {
       c.step = b.loop("serial", ceildiv(extent, s_.chains), 1, lanes ? 1 : unroll);
       Expr place = *c.step * Expr(s_.chains) + c.chain;
-      at_[i] = b.bounded(place, extent);
-      if (!provably_divisible(extent, s_.chains))
-        read_mask_ = row_mask_ = l_.expressions().both(row_mask_, l_.expressions().within(place, 0, extent));
+      // Beyond the end no place is promised to be within: what is read there under the mask says so by itself.
+      bool whole = provably_divisible(extent, s_.chains);
+      at_[i] = whole ? b.bounded(place, extent) : place;
+      if (!whole) read_mask_ = row_mask_ = l_.expressions().both(row_mask_, l_.expressions().within(place, 0, extent));
       closed_.push_back(*c.step);
     }
     closed_.push_back(c.chain);
@@ -366,8 +371,7 @@ class Loops {
       if (c.step) item = b.reduce(item, {*c.step}, combiner);
       Expr each = c.chain;
       if (c.lanes) {
-        Expr count = c.chain->args[0];
-        if (!c.joined) c.joined = b.loop("serial", count, 1, static_cast<int>(count.constant()));
+        if (!c.joined) c.joined = b.loop("serial", c.some, 1, s_.chains);
         each = *c.joined;
         item = b.load(b.stage(item, {c.chain}), each);
       }
@@ -420,11 +424,12 @@ class Loops {
   std::vector<Expr> at_;      // by axis
   Index dims_;                // of the domain
   std::vector<Expr> closed_;  // the reduced ranges
-  // Of a reduced axis, where the order matters: its chains, in lanes or not, the elements of each, and a loop that joins those of lanes.
+  // Of a reduced axis, where the order matters: its chains, in lanes or not, the elements of each, how many chains have any, and a loop that
+  // joins those of lanes.
   struct Chains {
-    Expr chain;
+    Expr chain, some;
     std::optional<Expr> step, joined;
-    bool lanes;
+    bool lanes = false;
   };
   std::vector<Chains> chains_;  // outer axes first
   std::vector<Expr> stacked_;   // the summed ones

@@ -157,12 +157,13 @@ class Order {
   std::vector<Value> reduce(const Node* n, ir::Args& args) {
     const Seen* s = seen(args[0]);
     if (!s) return {};
-    Dims reduced = reduced_dims(n), order;
-    Dims kept = picked(s->order, other_dims(reduced, static_cast<int64_t>(s->order.size()))), among = kept;
+    Dims reduced = picked(s->order, reduced_dims(n)), order;
+    // Inner dimensions are summed first, as they stand here.
+    if (context_.machine.orders_sums() && !std::is_sorted(reduced.begin(), reduced.end())) return {};
+    Dims kept = picked(s->order, other_dims(reduced_dims(n), static_cast<int64_t>(s->order.size()))), among = kept;
     std::sort(among.begin(), among.end());
     for (int64_t d : kept) order.push_back(std::find(among.begin(), among.end(), d) - among.begin());
     args[0] = ir::Arg(s->of);
-    reduced = picked(s->order, reduced);
     std::sort(reduced.begin(), reduced.end());
     args[1] = prim_of(n) == Prim::Reduce ? ir::Arg(Shape(reduced.begin(), reduced.end())) : ir::Arg(Expr(reduced[0]));
     return ordered(made(n, args), order);
