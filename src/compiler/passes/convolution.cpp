@@ -332,11 +332,24 @@ void leave_out_border(Conv& c, const Shape& result, ir::Facts& facts) {
   c.w = prim::slice(c.w, start, size, Exprs(size.size(), 1));
 }
 
+// Whether image and kernel have elements; those without have no window that one could count. Where that is found for this call, it is asked of
+// every other one; where not, nothing is: what serves without elements serves all.
+bool has_elements(const Conv& c, ir::Facts& facts) {
+  ir::Facts of_this_call = facts;
+  auto none = [&](ir::Facts& known) {
+    for (Value v : {c.x, c.w})
+      for (Expr e : shape_of(v))
+        if (known.equal(e, 0)) return true;
+    return false;
+  };
+  return !none(of_this_call) && !none(facts);
+}
+
 // A step leads nowhere along a dimension of one result: what lies behind the only window is cut off instead.
 void leave_out_steps(Conv& c, Shape& result, ir::Facts& facts) {
   for (size_t d = 0; d < c.spatial(); ++d) {
     Expr& results = result[d + 2];
-    if (c.stride[d].is(1) || !facts.equal(results, 1)) continue;
+    if (c.stride[d].is(1) || !facts.equal(results, 1) || !has_elements(c, facts)) continue;
     Expr elements = shape_of(c.x)[d + 2], image = elements + (elements - 1) * (c.x_dilation[d] - 1);
     Expr window = (shape_of(c.w)[d + 2] - 1) * c.w_dilation[d] + 1;
     results = 1;
@@ -380,7 +393,7 @@ Value convolution(Conv c, Shape result, Primitives& out, const PassContext& cont
     if (!has_known_spread(c) && all_one(c.w_dilation)) return convolution_of_overlaps(c, result, out);
   }
   if (all_one(c.stride) && all_one(c.w_dilation) && all_constant(c.x_dilation) && !all_one(c.x_dilation) &&
-      !kernel_is_small(shape_of(c.w), result, context.facts))
+      !kernel_is_small(shape_of(c.w), result, context.facts) && has_elements(c, context.facts))
     return of_spread_kernel(c, result, out, context);
   if (kernel_is_small(shape_of(c.w), result, context.facts)) {
     if (all_one(c.stride) && has_known_spread(c)) return convolution_of_spread(c, result, out, context);
