@@ -56,7 +56,7 @@ struct SavedTensorsHooks::Impl {
 
 SavedTensorsHooks::SavedTensorsHooks(Pack pack, Unpack unpack) {
   BRASA_CHECK(pack && unpack, "SavedTensorsHooks: pack and unpack are expected");
-  impl_ = std::make_unique<Impl>(std::make_shared<Functions>(std::move(pack), std::move(unpack)));
+  impl_ = std::make_unique<Impl>(std::make_shared<Functions>(Functions{std::move(pack), std::move(unpack)}));
 }
 SavedTensorsHooks::~SavedTensorsHooks() = default;
 
