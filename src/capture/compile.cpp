@@ -214,7 +214,8 @@ void explain_place(const capture::ResumePoint& point, Explanation& out) {
     for (const program::Variant* found : program::VariantCache::get().of(trace->owner)) {
       const program::Variant& v = *found;
       Explanation::Graph g;
-      g.operators = transforms::text_of(*v.program.graph, ir::Facts(trace->sample.symbols));
+      const ir::Facts example(trace->sample.symbols);
+      g.operators = transforms::text_of(*v.program.graph, example);
       for (const ir::Node* n : live_nodes(*v.program.graph)) g.operator_count += n->op != ir::input_op();
       if (const compiler::Report* report = compiler::report_of(*v.executable)) {
         g.kernels_before = report->kernels_before;
@@ -222,14 +223,14 @@ void explain_place(const capture::ResumePoint& point, Explanation& out) {
         g.bytes_before = report->bytes_before;
         g.bytes_after = report->bytes_after;
         for (const std::string& line : report->kernels) g.kernels += line + "\n";
-        add_memory(*report, ir::Facts(trace->sample.symbols), g);
+        add_memory(*report, example, g);
         if (auto* compiled = dynamic_cast<const compiler::CompiledGraph*>(v.executable.get()))
           if (size_t n = compiled->baseline_kernels())
             g.kernels += brasa::str(n, n == 1 ? " kernel has" : " kernels have", " baseline code\n");
       }
       if (auto* halves = dynamic_cast<const capture::Halves*>(v.attachment.get()))
         for (const ir::Type& t : halves->intermediates)
-          g.kept_bytes += number_in(ir::Facts(trace->sample.symbols), t.numel()) * size_of(t.dtype);
+          g.kept_bytes += number_in(example, t.numel()) * size_of(t.dtype);
       g.guards = capture::guards_of(*trace);
       for (const ir::Fact& f : v.program.conditions.facts())
         if (std::string text = brasa::str(f); std::find(g.guards.begin(), g.guards.end(), text) == g.guards.end())

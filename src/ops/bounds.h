@@ -10,7 +10,7 @@
 namespace brasa::ops {
 
 /// Steps that have a graph each, in which no place is divided by a number that the code does not know.
-inline const std::vector<double> kShortSteps = {1, 2, 3, 4};
+inline std::vector<double> short_steps() { return {1, 2, 3, 4}; }
 
 /// An index counted from the start; clamped to [0, size] as a slice's bounds are.
 inline Expr clamped_bound(Expr i, Expr size) {

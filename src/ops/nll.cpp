@@ -145,14 +145,16 @@ std::vector<Value> nll_derivative(const Saved& s) {
 std::vector<Value> nll_backward_derivative(const Saved& s) {
   Value ct = s.ct(), g = s.in(0), target = s.in(2), weight = s.in(3), total = s.in(6), dw, dtotal;
   auto reduction = s.arg<int64_t>(4);
+  bool mean = reduction == kMean;
+  if (mean) reduction = kSum;  // and divided by the total afterwards
   auto ignore = s.arg<Expr>(5);
-  Value dg = nll(ct, target, weight, reduction == kMean ? kSum : reduction, ignore)[0];
-  if (reduction == kMean) {
+  Value dg = nll(ct, target, weight, reduction, ignore)[0];
+  if (weight) dw = weight_pullback(g, {}, ct, target, reduction, ignore, {}, {});
+  if (mean) {
     dg = dg / total;
     dtotal = -(dg * g) / total;
+    if (weight) dw = dw / total;
   }
-  if (weight) dw = weight_pullback(g, {}, ct, target, reduction == kMean ? kSum : reduction, ignore, {}, {});
-  if (weight && reduction == kMean) dw = dw / total;
   return {dg, zeros_like(ct), Value{}, dw, Value{}, Value{}, dtotal};
 }
 

@@ -521,7 +521,7 @@ void add_views(Table& t) {
   t.op("aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
       .doc("self with src written through slice.")
       .composed(slice_scatter)
-      .special("step", kShortSteps)
+      .special("step", short_steps())
       .samples({{floats(5, 2), floats(2, 2), 0, 1, 5, 2}, {floats(3), floats(3)}});
   t.op("aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
       .doc("self with src written through select.")
@@ -542,7 +542,7 @@ void add_views(Table& t) {
   t.op("aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor")
       .doc("The gradient of slice's input.")
       .composed(slice_backward)
-      .special("step", kShortSteps)
+      .special("step", short_steps())
       .samples({{floats(2, 2), list({5, 2}), 0, 1, 5, 2}});
   t.op("aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor")
       .doc("The gradient of unfold's input.")

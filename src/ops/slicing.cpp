@@ -222,12 +222,12 @@ void add_slices(Table& t) {
       .sparse(Sparse::Slice)
       .view()
       .composed(slice_tensor)
-      .special("step", kShortSteps)
+      .special("step", short_steps())
       .samples(slices);
   t.op("aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
       .doc("A copy of slice's result.")
       .composed(slice_tensor)
-      .special("step", kShortSteps)
+      .special("step", short_steps())
       .samples(slices);
   const std::vector<Sample> narrows = {{floats(5, 4), 0, 1, 3}, {floats(5), -1, -2, 2}, {floats(3), 0, 3, 0}};
   t.op("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")

@@ -77,15 +77,19 @@ class Cutter {
     }
     return out;
   }
+  int64_t bytes(const ir::Type& t) const {
+    constexpr int64_t kMost = MaxFlow::kInfinite / 1024;  // sums and 16 times as much fit, too
+    return std::min(numel(t), kMost / size_of(t.dtype)) * size_of(t.dtype);
+  }
   int64_t bytes(const Node& n) const {
     int64_t total = 0;
-    for (const ir::Type& t : n.types) total += std::min(numel(t) * size_of(t.dtype), MaxFlow::kInfinite / 1024);
+    for (const ir::Type& t : n.types) total += bytes(t);
     return std::min(total, MaxFlow::kInfinite / 1024);
   }
   int64_t kept_bytes(const Cut& c) const {
     int64_t out = 0;
     for (Value v : c.kept)
-      if (!free_[v.node->id]) out += std::min(numel(type_of(v)) * size_of(type_of(v).dtype), MaxFlow::kInfinite / 1024);
+      if (!free_[v.node->id]) out += bytes(type_of(v));
     return out;
   }
 

@@ -259,7 +259,7 @@ void add_slice_and_pad(Table& t) {
             prim::slice(in[0], behind(0, n.arg<Shape>(1)), behind(count, n.arg<Shape>(2)), behind(1, n.arg<Shape>(3)))};
       })
       .doc("Elements start + i * step, i < size, in every dimension.")
-      .special("step", kShortSteps)
+      .special("step", short_steps())
       .type([](const Args& args) {
         const Type& x = operand(args);
         const auto &start = args[1].get<Shape>(), &size = args[2].get<Shape>(), &step = args[3].get<Shape>();
