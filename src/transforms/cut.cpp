@@ -5,6 +5,7 @@
 
 #include "ops/table.h"
 #include "transforms/max_flow.h"
+#include "transforms/memory.h"
 
 namespace brasa::transforms {
 namespace {
@@ -25,7 +26,7 @@ class Cutter {
       : graph_(graph),
         forward_(forward),
         gradients_(gradients),
-        facts_(facts),
+        sizes_(facts),
         keeping_(keeping),
         free_(graph.nodes().size()),
         read_(free_),
@@ -50,46 +51,41 @@ class Cutter {
     find_inner(outputs);
   }
 
-  Cut run() {
+  // With a budget below 1 more and more is computed again, until `measure` says that it is enough. That more is computed again need not take
+  // less memory: what follows from one value waits for its readers, too.
+  Cut run(const Measure& measure) {
     Cut out = with({});
     if (keeping_.budget >= 1) return out;
-    std::vector<const Node*> order = by_cost();
-    auto first = [&](size_t count) { return std::vector<const Node*>(order.begin(), order.begin() + count); };
-    int64_t most = kept_bytes(out), least = kept_bytes(with(order));
-    auto wanted = least + static_cast<int64_t>(keeping_.budget * static_cast<double>(most - least));
-    size_t low = 0, high = order.size();  // fewest that are computed again
-    while (low < high) {
-      size_t middle = (low + high) / 2;
-      if (kept_bytes(with(first(middle))) <= wanted)
-        high = middle;
-      else
-        low = middle + 1;
+    std::vector<const Node*> order = by_cost(kept_bytes(out));
+    auto at = [&](size_t count) { return with(std::vector<const Node*>(order.begin(), order.begin() + count)); };
+    auto bytes = [&](const Cut& c) { return measure ? measure(c) : kept_bytes(c); };
+    constexpr size_t kSteps = 16;
+    std::vector<size_t> counts;
+    std::vector<int64_t> taken;
+    for (size_t i = 0; i <= kSteps; ++i) {
+      size_t count = order.size() * i / kSteps;
+      if (!counts.empty() && counts.back() == count) continue;
+      counts.push_back(count);
+      taken.push_back(bytes(at(count)));
     }
-    return with(first(low));
+    int64_t most = taken[0], least = *std::min_element(taken.begin(), taken.end());
+    auto wanted = least + static_cast<int64_t>(keeping_.budget * static_cast<double>(most - least));
+    size_t place = 0;
+    while (taken[place] > wanted) ++place;
+    if (place == 0) return out;
+    size_t low = counts[place - 1], high = counts[place];  // too much memory, and not
+    while (high - low > 1) {
+      size_t middle = (low + high) / 2;
+      (bytes(at(middle)) <= wanted ? high : low) = middle;
+    }
+    return at(high);
   }
 
  private:
-  int64_t numel(const ir::Type& t) const {
-    int64_t out = 1;
-    for (ir::Expr e : t.shape) {
-      int64_t size = e.is_constant() ? e.constant() : facts_.has_hint(e) ? facts_.hint(e) : 64;
-      if (__builtin_mul_overflow(out, std::max<int64_t>(size, 1), &out)) return MaxFlow::kInfinite / 2;
-    }
-    return out;
-  }
-  int64_t bytes(const ir::Type& t) const {
-    constexpr int64_t kMost = MaxFlow::kInfinite / 1024;  // sums and 16 times as much fit, too
-    return std::min(numel(t), kMost / size_of(t.dtype)) * size_of(t.dtype);
-  }
-  int64_t bytes(const Node& n) const {
-    int64_t total = 0;
-    for (const ir::Type& t : n.types) total += bytes(t);
-    return std::min(total, MaxFlow::kInfinite / 1024);
-  }
   int64_t kept_bytes(const Cut& c) const {
     int64_t out = 0;
     for (Value v : c.kept)
-      if (!free_[v.node->id]) out += bytes(type_of(v));
+      if (!free_[v.node->id]) out += sizes_.bytes(type_of(v));
     return out;
   }
 
@@ -162,16 +158,18 @@ class Cutter {
   // Whether the backward part must not compute it again, but for what a small budget asks for.
   bool once(const Node& n) const {
     if (inner_[n.id] || constant_[n.id]) return false;
-    return leaves_[n.id] || compared_[n.id] || !cheap(n) || !(keeping_.repeats_cheap || keeping_.budget < 1);
+    return leaves_[n.id] || compared_[n.id] || !cheap(n) || !keeping_.repeats_cheap;
   }
 
-  // What may be computed again to save memory, the cheapest for its bytes first. Of what costs the same, as the layers of a network do, the
+  // What may be computed again to save memory, if it is much of it, the cheapest for its bytes first. Of what costs the same, as the layers of a network do, the
   // first ones of any number are spread over the graph: what is computed again in one piece waits for its readers, too.
-  std::vector<const Node*> by_cost() const {
+  std::vector<const Node*> by_cost(int64_t all) const {
+    constexpr int64_t kSmall = 4096;  // part of all that waits: the count of an optimizer's steps, sums of rows
     std::vector<std::pair<double, const Node*>> costs;
     for (const Node* n : graph_.nodes())
-      if (live_[n->id] && forward_[n->id] && n->op != ir::input_op() && !compared_[n->id] && once(*n))
-        costs.emplace_back(work(*n) / static_cast<double>(std::max<int64_t>(bytes(*n), 1)), n);
+      if (live_[n->id] && forward_[n->id] && n->op != ir::input_op() && !compared_[n->id] && once(*n) &&
+          sizes_.bytes(*n) > all / kSmall)
+        costs.emplace_back(work(*n) / static_cast<double>(std::max<int64_t>(sizes_.bytes(*n), 1)), n);
     std::stable_sort(costs.begin(), costs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<const Node*> out;
     for (size_t begin = 0, end = 0; begin < costs.size(); begin = end) {
@@ -189,12 +187,13 @@ class Cutter {
     constexpr double kWhole = 64;  // an element of what a library computes
     ops::Kind kind = ops::kind_of(n);
     double out = 0;
-    for (const ir::Type& t : n.types) out += static_cast<double>(numel(t));
+    for (const ir::Type& t : n.types) out += static_cast<double>(sizes_.numel(t));
     if (kind == ops::Kind::Dot)
       for (ir::Expr d : n.arg<std::vector<ir::Expr>>(2))
-        out *= static_cast<double>(numel({{}, {type_of(n.arg<Value>(0)).shape[static_cast<size_t>(d.constant())]}}));
+        out *= static_cast<double>(
+            sizes_.numel({{}, {type_of(n.arg<Value>(0)).shape[static_cast<size_t>(d.constant())]}}));
     double operands = 0;
-    n.for_each_input([&](Value v) { operands += static_cast<double>(numel(type_of(v))); });
+    n.for_each_input([&](Value v) { operands += static_cast<double>(sizes_.numel(type_of(v))); });
     return (out + operands) * (kind == ops::Kind::Whole ? kWhole : 1);
   }
 
@@ -210,7 +209,7 @@ class Cutter {
       if (!live_[node->id] || !forward_[node->id]) continue;
       int in = static_cast<int>(2 * node->id), out = in + 1;
       // In units of 1/16 byte, so that a free value still counts a little against none at all.
-      flow.edge(in, out, inner_[node->id] ? MaxFlow::kInfinite : free_[node->id] ? 1 : 16 * bytes(*node));
+      flow.edge(in, out, inner_[node->id] ? MaxFlow::kInfinite : free_[node->id] ? 1 : 16 * sizes_.bytes(*node));
       bool is_input = node->op == ir::input_op();
       if (is_input || (once(*node) && !again[node->id])) flow.edge(source, in, MaxFlow::kInfinite);
       if (read_[node->id]) flow.edge(out, sink, MaxFlow::kInfinite);
@@ -244,7 +243,7 @@ class Cutter {
   const ir::Graph& graph_;
   const std::vector<bool>& forward_;
   const std::vector<Value>& gradients_;
-  const ir::Facts& facts_;
+  ExampleSizes sizes_;
   const Keeping& keeping_;
   std::vector<bool> free_, read_, live_, constant_, inner_, leaves_, compared_;
 };
@@ -252,8 +251,8 @@ class Cutter {
 }  // namespace
 
 Cut cut(const ir::Graph& graph, const std::vector<bool>& forward, const std::vector<Value>& outputs,
-        const std::vector<Value>& gradients, const ir::Facts& facts, const Keeping& keeping) {
-  return Cutter(graph, forward, outputs, gradients, facts, keeping).run();
+        const std::vector<Value>& gradients, const ir::Facts& facts, const Keeping& keeping, const Measure& measure) {
+  return Cutter(graph, forward, outputs, gradients, facts, keeping).run(measure);
 }
 
 }  // namespace brasa::transforms

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "ir/facts.h"
@@ -14,7 +15,7 @@ struct Keeping {
   /// By node: the checkpointed function that it computes a value of, 0 for none, or that it is of a derivative. Such a function's values are
   /// computed again, but for those that others take. Empty: there is none.
   std::vector<uint32_t> origin;
-  /// The part of the memory, beyond what has to be kept, that may be used: less costs time. 1: what computing again saves is free to be kept.
+  /// The part of the memory, beyond what is needed at least, that may be used: less costs time.
   double budget = 1;
   /// Whether cheap work outside of checkpointed functions is done again where that saves memory.
   bool repeats_cheap = true;
@@ -25,9 +26,14 @@ struct Cut {
   std::vector<bool> again;  // by node: the backward part computes it again
 };
 
+/// How much memory a cut takes, in bytes.
+using Measure = std::function<int64_t(const Cut&)>;
+
 /// The forward nodes' (`forward`, by node id) values of least bytes from which `gradients` can be computed: a minimum cut. Inputs and
-/// `outputs`, which are there anyway, cost nothing. `facts` gives example sizes.
+/// `outputs`, which are there anyway, cost nothing. `facts` gives example sizes. A budget below 1 is one of what `measure` says, or else of the
+/// bytes that wait.
 Cut cut(const ir::Graph& graph, const std::vector<bool>& forward, const std::vector<ir::Value>& outputs,
-        const std::vector<ir::Value>& gradients, const ir::Facts& facts, const Keeping& keeping);
+        const std::vector<ir::Value>& gradients, const ir::Facts& facts, const Keeping& keeping,
+        const Measure& measure = {});
 
 }  // namespace brasa::transforms

@@ -4,6 +4,7 @@
 
 #include "ir/copy.h"
 #include "ops/table.h"
+#include "transforms/memory.h"
 
 namespace brasa::transforms {
 namespace {
@@ -120,7 +121,9 @@ std::unique_ptr<ir::Graph> recompute(const ir::Graph& graph, const std::vector<b
   std::vector<Value> outputs, gradients;
   for (const ir::Output& o : graph.outputs())
     if (o.check.empty()) (forward[o.value.node->id] ? outputs : gradients).push_back(o.value);
-  Cut found = cut(graph, forward, outputs, gradients, facts, keeping);
+  // Both parts are one graph, so what counts is all that lies in memory at once.
+  Cut found = cut(graph, forward, outputs, gradients, facts, keeping,
+                  [&](const Cut& c) { return peak_bytes(*Recompute(graph, forward, c).run(), facts); });
   bool any = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                          [&](const Node* n) { return found.again[n->id] && !n->inputs().empty(); });
   return any ? Recompute(graph, forward, found).run() : nullptr;

@@ -1,5 +1,7 @@
 // Checkpointed functions and memory budgets in compiled functions: the same numbers, less memory.
 #include <brasa/checkpoint.h>
+#include <brasa/nn.h>
+#include <brasa/optim.h>
 #include <brasa/saved_tensors.h>
 
 #include <random>
@@ -208,6 +210,37 @@ TEST_P(Checkpoints, WhatIsComparedIsComputedOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, Checkpoints, ::testing::Values("inductor", "aot_eager", "eager", "interpreter"));
+
+// What each layer adds to a stream of values follows from the one before by cheap work, so that all of the stream would lie there at once.
+// An optimizer's count of its steps is cheap as well, and nothing waits for the backward pass to know it.
+TEST(MemoryBudget, TakesNoMoreThanNone) {
+  constexpr int64_t kFeatures = 32;
+  int64_t last = 0;
+  for (const char* budget : {"1", "0.7", "0.4", "0"}) {
+    manual_seed(3);
+    std::vector<nn::Linear> layers;
+    std::vector<Tensor> parameters;
+    for (int i = 0; i < 12; ++i) {
+      layers.emplace_back(kFeatures, kFeatures);
+      for (Tensor& p : layers.back()->parameters()) parameters.push_back(p);
+    }
+    optim::Adam optimizer(parameters, 1e-3);
+    auto step = compile(
+        [&](Tensor x) {
+          optimizer.zero_grad();
+          for (nn::Linear& l : layers) x = x + gelu(l->forward(layer_norm(x, {kFeatures})));
+          x.square().mean().backward();
+          optimizer.step();
+        },
+        {.options = {{"memory_budget", budget}}});
+    step(numbers({512, kFeatures}));
+    int64_t arena = step.explain().graphs.at(0).arena_bytes;
+    if (last > 0) {
+      EXPECT_LE(arena, last) << budget;
+    }
+    last = arena;
+  }
+}
 
 // Cheap work alone: its result follows from what waits anyway.
 TEST(CheckpointedActivations, KeepNoMoreThanWithout) {
