@@ -211,6 +211,25 @@ TEST_P(Checkpoints, WhatIsComparedIsComputedOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Backends, Checkpoints, ::testing::Values("inductor", "aot_eager", "eager", "interpreter"));
 
+// A compiled function that a checkpointed one calls keeps its inputs and computes the rest again.
+TEST(CheckpointedCompiled, KeepsItsInputs) {
+  Net net;
+  auto block = [&](const Tensor& x) { return net(x, Way::Plain); };
+  int64_t kept[2];
+  for (bool checkpointed : {false, true}) {
+    auto f = compile(block);
+    for (int i = 0; i < 3; ++i) {
+      Tensor x = numbers({kRows, kWidth}).requires_grad_();
+      (checkpointed ? checkpoint([&](const Tensor& t) { return f(t).exp(); }, x) : f(x).exp()).backward();
+      Tensor same = numbers({kRows, kWidth}).requires_grad_();
+      EXPECT_TRUE(allclose(x.grad(), autograd::grad({block(same).exp()}, {same})[0], 1e-4, 1e-6)) << i;
+    }
+    kept[checkpointed] = f.explain().graphs.at(0).kept_bytes;
+  }
+  EXPECT_GT(kept[0], 0);
+  EXPECT_EQ(kept[1], 0);
+}
+
 // What each layer adds to a stream of values follows from the one before by cheap work, so that all of the stream would lie there at once.
 // An optimizer's count of its steps is cheap as well, and nothing waits for the backward pass to know it.
 TEST(MemoryBudget, TakesNoMoreThanNone) {

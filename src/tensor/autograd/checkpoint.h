@@ -23,7 +23,8 @@ struct Elsewhere {
 /// which live on anyway; while hooks hold, what they make of it; else null. While a checkpointed function runs again, takes the tensor down.
 std::unique_ptr<Elsewhere> drop(const Tensor& t);
 
-/// While a checkpointed function is recorded, the number of the outermost one, which is another for each call; else 0.
+/// While a checkpointed function is recorded, the number of the outermost one, which is another for each call; one number where a function
+/// is recorded that a checkpointed one calls; else 0.
 uint32_t checkpoint_number();
 
 /// Whether what nodes save on this thread is dropped, or taken down.
