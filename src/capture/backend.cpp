@@ -75,7 +75,7 @@ void check_options(const CompileOptions& options) {
                 known.empty() ? "" : nearest(key, known));
     check_compile_option("options[" + key + "]", value);
   }
-  double budget = memory_budget_of(options);
+  double budget = memory_budget_of(options).value_or(1);
   BRASA_CHECK(budget >= 0 && budget <= 1, "compile: options[memory_budget] is ", budget, ", expected 0 to 1");
 }
 

@@ -24,20 +24,16 @@ std::vector<bool> forward_events(const Trace& trace) {
   return events;
 }
 
-bool any_checkpoint(const Trace& trace) {
-  return std::any_of(trace.events.begin(), trace.events.end(), [](const Event& e) { return e.checkpoint != 0; });
-}
-
 }  // namespace
 
-double memory_budget_of(const CompileOptions& options) {
+std::optional<double> memory_budget_of(const CompileOptions& options) {
   auto given = options.options.find("memory_budget");
-  return given == options.options.end() ? 1 : number_in(given->second).value_or(1);
+  return given == options.options.end() ? std::nullopt : number_in(given->second);
 }
 
 KeptValues::KeptValues(const Trace& trace, const ir::Graph& primitives, const std::function<ir::Value(Number)>& value,
                        const CompileOptions& options) {
-  keeping.budget = memory_budget_of(options);
+  keeping.budget = memory_budget_of(options).value_or(1);
   keeping.origin.assign(primitives.nodes().size(), transforms::Keeping::kDerived);
   forward.assign(primitives.nodes().size(), false);
   auto found = [&](const ir::Node* n, uint32_t checkpoint) {
@@ -65,7 +61,7 @@ KeptValues::KeptValues(const Trace& trace, const ir::Graph& primitives, const st
 std::unique_ptr<ir::Graph> recomputing_graph(const Trace& trace, const std::vector<Delivery>& deliveries,
                                              const CompileOptions& options, ir::Facts& facts, runtime::Device& device) {
   bool has_backward = std::any_of(trace.events.begin(), trace.events.end(), [](const Event& e) { return e.backward; });
-  if (!has_backward || (!any_checkpoint(trace) && memory_budget_of(options) >= 1)) return nullptr;
+  if (!has_backward) return nullptr;
   Trace::Body body = trace.body();
   std::vector<ir::Value> values;
   for (const Delivery& d : deliveries) values.push_back(d.of(*body.graph, body.values.at(d.number)));
@@ -81,6 +77,7 @@ std::unique_ptr<ir::Graph> recomputing_graph(const Trace& trace, const std::vect
   for (ir::Output& o : checks) primitives.add_check(o.value, std::move(o.check));
   KeptValues kept(trace, primitives, [&](Number n) { return map.find(body.values[n]); }, options);
   kept.keeping.repeats_cheap = false;
+  kept.keeping.spare = !memory_budget_of(options) && device.on_host();
   return transforms::recompute(primitives, kept.forward, facts, kept.keeping);
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "capture/trace.h"
@@ -9,8 +10,8 @@
 
 namespace brasa::capture {
 
-/// The part of the memory for values between a forward and a backward pass that these options leave.
-double memory_budget_of(const CompileOptions& options);
+/// The part of the memory for values between a forward and a backward pass that these options leave, if they say it.
+std::optional<double> memory_budget_of(const CompileOptions& options);
 
 /// What checkpointed functions and options say of the values of a trace, and which belong to its forward part, by node of `primitives`.
 /// `value` gives the primitive value of a number, absent where there is none.

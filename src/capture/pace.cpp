@@ -40,7 +40,7 @@ bool asked_for(const CompileOptions& options) {
   auto given = options.options.find("fall_back");
   if (given != options.options.end()) return given->second == "true";
   return options.backend == "inductor" && !options.backend.function && !traces_nan(options) &&
-         numbers_of(options) != compiler::Numbers::Strict && memory_budget_of(options) >= 1;
+         numbers_of(options) != compiler::Numbers::Strict && memory_budget_of(options).value_or(1) >= 1;
 }
 
 std::string microseconds(double seconds) {

@@ -14,6 +14,9 @@ using ir::Node;
 using ir::Value;
 
 // Work that the backward part may repeat: point-wise arithmetic and movement, which fuse into their readers.
+// Bytes that are worth a second computation: less stays in the caches anyway.
+constexpr int64_t kWorthwhile = int64_t{16} << 20;
+
 bool cheap(const Node& n) {
   const ops::Row& row = ops::row_of(n);
   return !row.costly && (row.is_pointwise() || row.view_rule || n.inputs().empty());
@@ -51,14 +54,21 @@ class Cutter {
     find_inner(outputs);
   }
 
-  // With a budget below 1 more and more is computed again, until `measure` says that it is enough. That more is computed again need not take
-  // less memory: what follows from one value waits for its readers, too.
   Cut run(const Measure& measure) {
     Cut out = with({});
-    if (keeping_.budget >= 1) return out;
-    std::vector<const Node*> order = by_cost(kept_bytes(out));
-    auto at = [&](size_t count) { return with(std::vector<const Node*>(order.begin(), order.begin() + count)); };
     auto bytes = [&](const Cut& c) { return measure ? measure(c) : kept_bytes(c); };
+    if (keeping_.budget < 1) return within(keeping_.budget, out, bytes);
+    if (!keeping_.spare || kept_bytes(out) < kWorthwhile) return out;
+    Cut less = with(by_cost(kept_bytes(out), true));
+    int64_t most = bytes(out);
+    return bytes(less) < most - most / 16 ? less : out;
+  }
+
+ private:
+  // Computes more and more again, until that is enough. More need not take less memory: what follows from one value waits for its readers.
+  Cut within(double budget, const Cut& none, const Measure& bytes) const {
+    std::vector<const Node*> order = by_cost(kept_bytes(none), false);
+    auto at = [&](size_t count) { return with(std::vector<const Node*>(order.begin(), order.begin() + count)); };
     constexpr size_t kSteps = 16;
     std::vector<size_t> counts;
     std::vector<int64_t> taken;
@@ -69,10 +79,10 @@ class Cutter {
       taken.push_back(bytes(at(count)));
     }
     int64_t most = taken[0], least = *std::min_element(taken.begin(), taken.end());
-    auto wanted = least + static_cast<int64_t>(keeping_.budget * static_cast<double>(most - least));
+    auto wanted = least + static_cast<int64_t>(budget * static_cast<double>(most - least));
     size_t place = 0;
     while (taken[place] > wanted) ++place;
-    if (place == 0) return out;
+    if (place == 0) return none;
     size_t low = counts[place - 1], high = counts[place];  // too much memory, and not
     while (high - low > 1) {
       size_t middle = (low + high) / 2;
@@ -81,7 +91,6 @@ class Cutter {
     return at(high);
   }
 
- private:
   int64_t kept_bytes(const Cut& c) const {
     int64_t out = 0;
     for (Value v : c.kept)
@@ -163,12 +172,12 @@ class Cutter {
 
   // What may be computed again to save memory, if it is much of it, the cheapest for its bytes first. Of what costs the same, as the layers of a network do, the
   // first ones of any number are spread over the graph: what is computed again in one piece waits for its readers, too.
-  std::vector<const Node*> by_cost(int64_t all) const {
+  std::vector<const Node*> by_cost(int64_t all, bool only_cheap) const {
     constexpr int64_t kSmall = 4096;  // part of all that waits: the count of an optimizer's steps, sums of rows
     std::vector<std::pair<double, const Node*>> costs;
     for (const Node* n : graph_.nodes())
       if (live_[n->id] && forward_[n->id] && n->op != ir::input_op() && !compared_[n->id] && once(*n) &&
-          sizes_.bytes(*n) > all / kSmall)
+          sizes_.bytes(*n) > all / kSmall && (!only_cheap || cheap(*n)))
         costs.emplace_back(work(*n) / static_cast<double>(std::max<int64_t>(sizes_.bytes(*n), 1)), n);
     std::stable_sort(costs.begin(), costs.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<const Node*> out;

@@ -17,6 +17,8 @@ struct Keeping {
   std::vector<uint32_t> origin;
   /// The part of the memory, beyond what is needed at least, that may be used: less costs time.
   double budget = 1;
+  /// Without such a budget: cheap work is done again if the whole then takes clearly less memory.
+  bool spare = false;
   /// Whether cheap work outside of checkpointed functions is done again where that saves memory.
   bool repeats_cheap = true;
 };

@@ -46,19 +46,11 @@ class Peak {
   int64_t bytes() const {
     int64_t now = 0, most = 0;
     std::vector<int64_t> ended(nodes_.size());
-    std::vector<size_t> there(about_.size());  // by node: until which stage it is, or what it follows from by loops
     for (size_t i = 0; i < nodes_.size(); ++i) {
       const ir::Node& node = *nodes_[i];
-      const About& a = of(node);
-      size_t operands = SIZE_MAX, end = stage_[a.last];
-      node.for_each_input([&](ir::Value v) { operands = std::min(operands, there[v.node->id]); });
-      // Loops that read it compute it from what is there as long.
-      bool follows = is_element_wise(node) && a.in_loops && operands >= end;
-      there[node.id] = is_element_wise(node) || operands == SIZE_MAX ? std::max(end, operands) : end;
-      if (ops::kind_of(node) != ops::Kind::Input && !ops::is_leaf(ops::kind_of(node)) && !a.passes && !a.result &&
-          !follows) {
+      if (of(node).lies) {
         now += sizes_.bytes(node);
-        ended[a.last] += sizes_.bytes(node);
+        ended[of(node).last] += sizes_.bytes(node);
       }
       most = std::max(most, now);
       now -= ended[i];
@@ -69,33 +61,28 @@ class Peak {
  private:
   struct About {
     bool result = false;
-    bool in_loops = true;    // only loops read it
-    bool to_results = true;  // only results follow from it, element by element
-    bool passes = false;     // has no memory of its own, as its operands are read in its place
-    int readers = 0;
+    bool in_loops = true;        // only loops read it
+    bool to_results = true;      // only results follow from it, element by element
+    bool lies = false;           // has memory of its own
     size_t place = 0, last = 0;  // when it is computed, and read for the last time
   };
   About& of(const ir::Node& n) { return about_[n.id]; }
   const About& of(const ir::Node& n) const { return about_[n.id]; }
-  static bool is_element_wise(const ir::Node& n) {
-    return ops::kind_of(n) == ops::Kind::Pointwise || ops::is_view(ops::kind_of(n));
+  static bool is_pointwise(const ir::Node& n) { return ops::kind_of(n) == ops::Kind::Pointwise; }
+  static bool is_view(const ir::Node& n) { return ops::is_view(ops::kind_of(n)); }
+  static bool is_loop(const ir::Node& n) {
+    return is_pointwise(n) || is_view(n) || ops::kind_of(n) == ops::Kind::Reduce;
   }
-  static bool is_loop(const ir::Node& n) { return is_element_wise(n) || ops::kind_of(n) == ops::Kind::Reduce; }
 
   void find_readers() {
     for (size_t i = nodes_.size(); i-- > 0;) {
       const ir::Node& node = *nodes_[i];
-      About& a = of(node);
-      bool view = ops::is_view(ops::kind_of(node)), pointwise = is_element_wise(node) && !view;
-      // One loop computes it and its only reader.
-      a.passes = view || (pointwise && a.readers == 1 && a.in_loops && !a.result);
-      a.to_results = is_element_wise(node) && (a.result || (a.readers > 0 && a.to_results));
-      bool loop = view ? a.in_loops && ops::kind_of(node) != ops::Kind::Later : is_loop(node);
+      const About& a = of(node);
+      bool loop = is_view(node) ? a.in_loops && ops::kind_of(node) != ops::Kind::Later : is_loop(node);
+      bool to_results = (is_pointwise(node) || is_view(node)) && (a.result || a.to_results);
       node.for_each_input([&](ir::Value v) {
-        About& operand = of(*v.node);
-        ++operand.readers;
-        operand.in_loops = operand.in_loops && loop;
-        operand.to_results = operand.to_results && a.to_results;
+        of(*v.node).in_loops = of(*v.node).in_loops && loop;
+        of(*v.node).to_results = of(*v.node).to_results && to_results;
       });
     }
   }
@@ -106,8 +93,10 @@ class Peak {
       const ir::Node& node = *nodes_[i];
       stage_.push_back((i == 0 ? 0 : stage_[i - 1]) + !is_loop(node));
       About& a = of(node);
-      a.place = a.to_results ? 0 : i;
-      if (a.to_results) node.for_each_input([&](ir::Value v) { a.place = std::max(a.place, of(*v.node).place); });
+      a.place = i;
+      if (!a.to_results || !(is_pointwise(node) || is_view(node))) continue;
+      a.place = 0;
+      node.for_each_input([&](ir::Value v) { a.place = std::max(a.place, of(*v.node).place); });
     }
   }
 
@@ -115,10 +104,24 @@ class Peak {
     for (size_t i = nodes_.size(); i-- > 0;) {
       const ir::Node& node = *nodes_[i];
       About& a = of(node);
-      a.last = std::max(a.last, i);
-      size_t read = a.to_results ? a.place : a.passes ? a.last : i;
-      node.for_each_input([&](ir::Value v) { of(*v.node).last = std::max(of(*v.node).last, read); });
+      a.last = std::max(a.last, a.place);
+      bool passes = is_view(node) || (is_pointwise(node) && a.in_loops && !a.result && follows(node));
+      bool is_leaf = ops::kind_of(node) == ops::Kind::Input || ops::is_leaf(ops::kind_of(node));
+      a.lies = !passes && !a.result && !is_leaf;
+      node.for_each_input(
+          [&](ir::Value v) { of(*v.node).last = std::max(of(*v.node).last, passes ? a.last : a.place); });
     }
+  }
+
+  // Whether the loops that read it compute it from its operands, because these are there as long or take no more memory than it.
+  bool follows(const ir::Node& node) const {
+    int64_t more = 0;
+    node.for_each_input([&](ir::Value v) {
+      while (is_view(*v.node)) v = v.node->inputs()[0];
+      bool there = v.node->inputs().empty() || stage_[of(*v.node).last] >= stage_[of(node).last];
+      if (!there) more += sizes_.bytes(type_of(v));
+    });
+    return more <= sizes_.bytes(node);
   }
 
   ExampleSizes sizes_;

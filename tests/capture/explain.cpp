@@ -1,6 +1,9 @@
 // What explain() tells of graph breaks, and options that are refused.
 #include <map>
+#include <set>
 #include <sstream>
+
+#include <brasa/nn.h>
 
 #include "values.h"
 
@@ -121,6 +124,27 @@ TEST(Explain, AnActivationKeepsItsDerivative) {
   check([](const Tensor& t) { return gelu(t, "tanh"); });
   check([](const Tensor& t) { return silu(t); });
   check([](const Tensor& t) { return mish(t); });
+}
+
+// Of a cross-entropy over many classes the scores are in memory, and then, in their place, their gradient: no log-probabilities.
+TEST(Explain, ScoresGiveTheirPlaceToTheirGradient) {
+  constexpr int64_t kRows = 64, kClasses = 2048;
+  Tensor w = numbers({16, kClasses}), classes = arange(kRows, kInt64);
+  auto f = compile([&](const Tensor& x) {
+    Tensor loss = nn::functional::cross_entropy(x.mm(w), classes);
+    return std::tuple(loss.detach(), autograd::grad({loss}, {x})[0]);
+  });
+  Tensor x = numbers({kRows, 16}).requires_grad_();
+  Tensor gradient = std::get<1>(f(x));
+  EXPECT_TRUE(
+      allclose(gradient, autograd::grad({nn::functional::cross_entropy(x.mm(w), classes)}, {x})[0], 1e-4, 1e-6));
+  const Explanation e = f.explain();
+  ASSERT_EQ(e.graphs.size(), 1u);
+  if (e.graphs[0].kernels_after == 0) GTEST_SKIP() << "a backend without kernels";
+  std::set<int64_t> places;
+  for (const auto& m : e.graphs[0].memory)
+    if (m.bytes >= kRows * kClasses * 4) places.insert(m.offset);
+  EXPECT_EQ(places.size(), 1u) << e.str(true);
 }
 
 // Weights are put in panels for the backward pass when that comes.

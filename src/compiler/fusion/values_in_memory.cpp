@@ -281,7 +281,7 @@ class Chooser {
 
   // A gather of so few elements, a label's of each row, that what it reads need not be in memory for it.
   bool picks_few(const Node* n) const {
-    return gpu_ && prim_of(n) == Prim::Gather && far_fewer(n->types[0].numel(), type_of(n->arg<Value>(0)).numel());
+    return prim_of(n) == Prim::Gather && far_fewer(n->types[0].numel(), type_of(n->arg<Value>(0)).numel());
   }
   static bool is_by_channel(const ir::Type& part, const ir::Type& whole) {
     Expr few = part.numel();

@@ -5,6 +5,7 @@
 #include <queue>
 #include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
@@ -399,6 +400,7 @@ class Planner {
     std::unordered_map<Value, size_t> slot_of;
     std::unordered_map<Value, std::pair<int64_t, int64_t>> range_of;
     std::vector<Value> unused;
+    std::unordered_set<Value> longer_rows, taken_over;
     for (size_t s = 0; s < order_.size(); ++s) {
       const Group& g = groups_[order_[s]];
       for (size_t i = 0; i < g.outputs.size(); ++i) {
@@ -412,6 +414,15 @@ class Planner {
           out_.prepared_bytes = shortened_(out_.prepared_bytes + bytes);
           continue;
         }
+        if (Value old = overwritten(g, s, last); old && strides.empty() && !longer_rows.count(old)) {
+          if (auto it = range_of.find(old); it != range_of.end()) range_of[v] = it->second;
+          if (auto it = slot_of.find(old); it != slot_of.end()) slot_of[v] = it->second;
+          if (range_of.count(v) || slot_of.count(v)) {
+            taken_over.insert(old);
+            continue;
+          }
+        }
+        if (!strides.empty()) longer_rows.insert(v);
         if (bytes.is_constant()) {
           int64_t size = std::max<int64_t>(bytes.constant(), kAlignment);
           range_of[v] = {block.take(size), size};
@@ -423,6 +434,7 @@ class Planner {
         }
       }
       auto release = [&](Value v) {
+        if (taken_over.count(v)) return;
         if (auto it = range_of.find(v); it != range_of.end()) block.give_back(it->second.first, it->second.second);
         if (auto it = slot_of.find(v); it != slot_of.end()) free_slots[slots[it->second].bytes].insert(it->second);
       };
@@ -445,6 +457,19 @@ class Planner {
     for (auto [v, slot] : slot_of) place_[v] = {Place::Arena, 0, slots[slot].offset};
     out_.arena_bytes = total;
     write_steps();
+  }
+
+  // A value in whose memory a group, the one in this place of the order, writes its result, because it is the last one that reads it and reads
+  // the element there that it writes; absent where there is none.
+  Value overwritten(const Group& g, size_t at, const std::unordered_map<Value, size_t>& last) const {
+    if (together_ || g.kind != GroupKind::Loops || g.outputs.size() != 1 || sort_[order_[at]]) return {};
+    const ir::Type& made = type_of(g.outputs[0]);
+    for (Value old : g.inputs) {
+      const ir::Type& t = type_of(old);
+      bool fits = t.shape == made.shape && size_of(t.dtype) == size_of(made.dtype) && last.at(old) == at;
+      if (fits && same_elements(g, old)) return old;
+    }
+    return {};
   }
 
   Place place_of(Value v) const {
