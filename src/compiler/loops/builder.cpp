@@ -177,6 +177,10 @@ Value LoopBuilder::table(const std::vector<int64_t>& bits, DType dtype) {
   return graph_.add(loop_op(LoopOp::Table), {items, dtype}, {t})->out();
 }
 
+void LoopBuilder::unwritten(std::vector<Value> buffers) {
+  graph_.add(loop_op(LoopOp::Unwritten), {std::move(buffers)}, {kEffect});
+}
+
 Value LoopBuilder::op(ops::ScalarOp op, std::initializer_list<Value> operands) {
   const ops::Row& row = ops::row_of(op);
   ir::Args args(operands.begin(), operands.end());

@@ -58,6 +58,7 @@ class LoopBuilder {
   ir::Value pair_product(ir::Value a, ir::Value b, DType sum);
   ir::Value tile_product(const TileProduct& p);
   ir::Value table(const std::vector<int64_t>& bits, DType dtype);
+  void unwritten(std::vector<ir::Value> buffers);
 
   ir::Value op(ops::ScalarOp op, std::initializer_list<ir::Value> operands);
   /// By its name.
