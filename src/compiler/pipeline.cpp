@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <unordered_set>
 
 #include "compiler/fusion/fuse.h"
 #include "compiler/kernels/codegen_client.h"
@@ -105,6 +106,8 @@ std::string key_of(const Group& g) {
   for (const auto& strides : g.output_strides) key += str(strides);
   for (size_t i = 0; i < g.by_value.size(); ++i)
     if (g.by_value[i]) key += str(" value ", i);
+  for (size_t i = 0; i < g.unwritten.size(); ++i)
+    if (g.unwritten[i]) key += str(" unwritten ", i);
   for (int i : g.overwritten) key += str(" over ", i);
   return key;
 }
@@ -172,6 +175,20 @@ void mark_overwritten(Plan& plan) {
   }
 }
 
+// What kernels may read before those before them have ended, as none of these writes it: a run of kept launches begins when all that came
+// before it is done.
+void mark_unwritten(Plan& plan) {
+  std::unordered_set<int> written;
+  for (size_t s = 0; s < plan.steps.size(); ++s) {
+    Group& g = plan.steps[s];
+    auto input = [&](size_t i) { return plan.places[s][i].kind == Place::Input; };
+    for (size_t i = 0; i < g.inputs.size() && g.kind == GroupKind::Loops; ++i)
+      g.unwritten.push_back(input(i) && !written.count(plan.places[s][i].index) && !g.takes_value(i));
+    for (size_t i = g.inputs.size(); i < plan.places[s].size(); ++i)
+      if (input(i)) written.insert(plan.places[s][i].index);
+  }
+}
+
 // What is made of them is kept on the host, which packs operands.
 std::vector<bool> lasting_inputs(const Graph& graph, const CompilerOptions& options, const Machine& machine) {
   if (machine.gpu || PassRunner::switched_off("prepare")) return {};
@@ -222,6 +239,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
                         [&](const Expr& e) { return large ? (*large)(e) : e; });
         mark_values(out.plan, graph, device_for(options));
         if (machine.gpu) mark_overwritten(out.plan);
+        if (machine.gpu && options.keep_launches && !PassRunner::switched_off("unwritten")) mark_unwritten(out.plan);
         if (!machine.gpu && !options.portable && !PassRunner::switched_off("windows")) read_windows(out.plan);
       },
       [&] { return str(out.plan); });

@@ -53,6 +53,7 @@ struct Launch {
   int64_t grain = 1;         // iterations that a thread of the host takes at a time
   size_t scratch_bytes = 0;  // of each thread of the host; of a GPU's block, shared memory beside its own
   int64_t calls = 1;         // that touch nothing of each other's; a GPU's kernel is made for so many
+  bool waits = false;        // starts when all that the stream was given before has ended
 };
 
 /// How loops for it are made.

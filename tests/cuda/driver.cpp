@@ -109,6 +109,24 @@ TEST(Driver, KeptLaunchesAreOneCall) {
   EXPECT_EQ(copies(), 3);
 }
 
+// Its kernels may read before others have ended, so the first one is none that starts while what came before the run still writes.
+TEST(Driver, TheFirstKernelOfAKeptRunWaits) {
+  Tensor w = randn({64, 64}).to(kCUDA), x = randn({64, 64}).to(kCUDA);
+  fakes::Control& driver = test::fake_driver();
+  for (const char* mode : {"default", "reduce-overhead"}) {
+    auto f = compile(
+        [=](const Tensor& a) mutable {
+          Tensor s = (a * w).sum(1);
+          return (s / s.sum()).exp();
+        },
+        {.mode = mode});
+    test::Counted launches(driver, "cuLaunchKernel"), early(driver, "cuLaunchKernelEx");
+    f(x);
+    EXPECT_GT(launches(), 1) << mode;
+    EXPECT_EQ(launches() - early(), mode == std::string("default") ? 0 : 1) << mode;
+  }
+}
+
 // Kernels that are the same and touch nothing of each other's are one launch: updates, and the sums that they read.
 TEST(Driver, EqualKernelsShareALaunch) {
   std::vector<Tensor> weights, gradients;

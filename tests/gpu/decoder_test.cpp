@@ -31,6 +31,26 @@ TEST_P(Decoder, TokenForTokenAsAllAtOnce) {
   }
 }
 
+// Along each dimension, in tensors and in views of them.
+TEST_P(Decoder, CachesChangeAtOnePlaceAlone) {
+  manual_seed(6);
+  for (int64_t dim = 0; dim < 3; ++dim) {
+    Tensor want = randn({3, 4, 9, 16}), cache = want.to(device_).clone();
+    std::vector<int64_t> row = {4, 9, 16};
+    row[dim] = 1;
+    auto write = [dim](const Tensor& into, const Tensor& at, const Tensor& rows) {
+      for (int64_t layer = 0; layer < 2; ++layer) into[layer].index_copy_(dim, at, rows[layer] * 2);
+    };
+    auto step = compile([=](const Tensor& at, const Tensor& rows) { write(cache, at, rows); });
+    for (int64_t place : {0, 3, 1}) {
+      Tensor at = full({1}, place, kInt64), rows = randn({2, row[0], row[1], row[2]});
+      write(want, at, rows);
+      step(at.to(device_), rows.to(device_));
+      EXPECT_TRUE(equal(cache.cpu(), want)) << dim << " " << place;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Decoder, testing::Values("cpu", "emu", "cuda"));
 
 }  // namespace

@@ -325,6 +325,25 @@ TEST(Nvptx, ReadsComeBeforeExchanges) {
   EXPECT_LT(ptx.rfind("ld.global"), ptx.find("shfl.sync")) << ptx;
 }
 
+// And before it waits for other kernels, if none of them writes it.
+TEST(Nvptx, WhatNobodyWritesIsReadBeforeItWaits) {
+  GpuCase c;
+  c.graph->name = "early";
+  LoopBuilder b(*c.graph);
+  Value x = b.buffer(DType::Float32, 512), y = b.buffer(DType::Float32, 512), out = b.buffer(DType::Float32, 4);
+  Expr block = b.loop("block", 4), thread = b.loop("thread", 32), lane = b.loop("unroll", 4, 4);
+  Expr i = (block * 32 + thread) * 4 + lane;
+  Value sum = b.reduce(b.op("mul", {b.load(x, i), b.load(y, i)}), {lane, thread}, "add");
+  b.store(out, block, sum);
+  b.unwritten({y});
+  runtime::KernelImage image = compiled(c, "nvptx+sm_90");
+  std::string ptx(image.code.begin(), image.code.end());
+  size_t first = ptx.find("ld.global"), waits = ptx.find("griddepcontrol.wait");
+  EXPECT_LT(ptx.find("griddepcontrol.launch_dependents"), first) << ptx;
+  EXPECT_LT(first, waits) << ptx;
+  EXPECT_EQ(ptx.find("ld.global", first + 1), ptx.find("ld.global", waits)) << ptx;
+}
+
 // So is what several iterations of a loop read before the first of them writes.
 TEST(Nvptx, ReadsOfIterationsComeBeforeWrites) {
   GpuCase c;

@@ -67,6 +67,8 @@ struct Group {
   std::vector<std::vector<ir::Expr>> output_strides;
   /// By input, or empty: the host has its few elements, and kernels get them as numbers (see CompilerOptions).
   std::vector<bool> by_value;
+  /// By input, or empty: nothing of the run writes it before the group does.
+  std::vector<bool> unwritten;
   /// By output, or empty: which input lies in the same memory, element for element; -1 for none.
   std::vector<int> overwritten;
   /// One more input: its value in `graph`.

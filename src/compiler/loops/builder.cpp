@@ -47,20 +47,29 @@ void LoopBuilder::declare(Expr range, std::string_view kind, int width, int unro
   graph_.add(loop_op(LoopOp::For), {range, std::string(kind), width, unroll}, {kEffect});
 }
 
-Expr LoopBuilder::bounded(Expr place, Expr extent) {
+namespace {
+
+Expr with_places(Expr e, const std::unordered_map<Expr, Expr>& places) {
+  if (places.empty()) return e;
+  return ir::substitute(e, [&](Expr symbol) -> std::optional<Expr> {
+    auto it = places.find(symbol);
+    return it == places.end() ? std::nullopt : std::optional(it->second);
+  });
+}
+
+}  // namespace
+
+Expr LoopBuilder::bounded(Expr place, Expr extent, Value mask) {
   // Numbered from the end: it never becomes a loop.
   Expr symbol = Expr::range(~static_cast<uint32_t>(bounded_.size()), extent);
-  if (!symbol.is_constant()) bounded_[symbol] = place;
+  if (symbol.is_constant()) return symbol;
+  bounded_[symbol] = place;
+  if (mask) bounded_by_mask_[symbol] = place;
   return symbol;
 }
 
-Expr LoopBuilder::spelled_out(Expr e) const {
-  if (bounded_.empty()) return e;
-  return ir::substitute(e, [this](Expr symbol) -> std::optional<Expr> {
-    auto it = bounded_.find(symbol);
-    return it == bounded_.end() ? std::nullopt : std::optional(it->second);
-  });
-}
+Expr LoopBuilder::spelled_out(Expr e) const { return with_places(e, bounded_); }
+Expr LoopBuilder::without_mask(Expr e) const { return with_places(e, bounded_by_mask_); }
 
 std::vector<Value> LoopBuilder::values_of(Expr e) const {
   std::vector<Value> out;
@@ -166,6 +175,10 @@ Value LoopBuilder::table(const std::vector<int64_t>& bits, DType dtype) {
   std::vector<Expr> items(bits.begin(), bits.end());
   Type t{dtype, {Expr(static_cast<int64_t>(bits.size()))}, false};
   return graph_.add(loop_op(LoopOp::Table), {items, dtype}, {t})->out();
+}
+
+void LoopBuilder::unwritten(std::vector<Value> buffers) {
+  graph_.add(loop_op(LoopOp::Unwritten), {std::move(buffers)}, {kEffect});
 }
 
 Value LoopBuilder::op(ops::ScalarOp op, std::initializer_list<Value> operands) {

@@ -34,9 +34,11 @@ class LoopBuilder {
   ir::Expr loop(std::string_view kind, ir::Expr extent, int width = 1, int unroll = 1);
   /// Declares a loop for a range that exists.
   void declare(ir::Expr range, std::string_view kind, int width = 1, int unroll = 1);
-  /// A symbol for `place` that is known to be less than `extent`, which `place` does not tell but is wherever masks hold. Nodes get
-  /// `place` itself.
-  ir::Expr bounded(ir::Expr place, ir::Expr extent);
+  /// A symbol for `place` that is known to be less than `extent`, which `place` does not tell: it is so everywhere, or where `mask` holds.
+  /// Nodes get `place` itself.
+  ir::Expr bounded(ir::Expr place, ir::Expr extent, ir::Value mask = {});
+  /// The expression with nothing known of its symbols but what holds without a mask, too.
+  ir::Expr without_mask(ir::Expr e) const;
 
   ir::Value index(ir::Expr e);
   ir::Expr bind(ir::Value value, ir::Expr extent, const std::vector<ir::Expr>& ranges = {});
@@ -56,6 +58,7 @@ class LoopBuilder {
   ir::Value pair_product(ir::Value a, ir::Value b, DType sum);
   ir::Value tile_product(const TileProduct& p);
   ir::Value table(const std::vector<int64_t>& bits, DType dtype);
+  void unwritten(std::vector<ir::Value> buffers);
 
   ir::Value op(ops::ScalarOp op, std::initializer_list<ir::Value> operands);
   /// By its name.
@@ -68,7 +71,7 @@ class LoopBuilder {
   std::vector<ir::Value> values_of(ir::Expr e) const;
   ir::Expr spelled_out(ir::Expr e) const;
   ir::Graph& graph_;
-  std::unordered_map<ir::Expr, ir::Expr> bounded_;
+  std::unordered_map<ir::Expr, ir::Expr> bounded_, bounded_by_mask_;
   std::unordered_map<ir::Expr, ir::Value> binds_;
   uint32_t next_range_ = 0, next_value_ = 0;
 };

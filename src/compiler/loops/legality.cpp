@@ -67,6 +67,9 @@ class Checker {
       if (kind == LoopOp::Store && type_of(n->arg<Value>(2)).dtype != type_of(buffer).dtype)
         bad(n, "the stored value has another dtype than the buffer");
     }
+    if (kind == LoopOp::Unwritten)
+      for (Value buffer : n->arg<std::vector<Value>>(0))
+        if (!is_input(buffer) || type_of(buffer).rank() != 1) bad(n, "it names what is no buffer");
     if (kind == LoopOp::Prefetch && a_.of(n->arg<Expr>(1)) & a_.kind(ForKind::Vector))
       bad(n, "a prefetch's place is that of no lane");
     if (kind == LoopOp::Reduce || kind == LoopOp::Stage) {

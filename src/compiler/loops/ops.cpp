@@ -27,6 +27,7 @@ constexpr const char* kSchemas[] = {
     "loop::pair_product(Tensor a, Tensor b) -> Tensor",
     "loop::table(int[] bits, ScalarType dtype) -> Tensor",
     "loop::tile_product(Tensor a, Tensor b, SymInt a_at, SymInt a_row, SymInt a_step, SymInt b_at, SymInt steps, int rows, int columns, str kind) -> Tensor",
+    "loop::unwritten(Tensor[] buffers) -> Tensor",
 };
 constexpr size_t kCount = std::size(kSchemas);
 

@@ -52,6 +52,8 @@
 //       bytes of each row of `a`, which lie at a_at + row * a_row + step * a_step, and 16 rows of so many columns of words (int32) of
 //       `b`, all of them one after the other from b_at on. kind: bf16 (float32 sums of pairs; denormal numbers are 0), ss, su, us, uu
 //       (int32 sums of four signed or unsigned bytes of `a` and of `b`).
+//   loop::unwritten(Tensor[] buffers) -> Tensor
+//       (GPU) Nothing that may still run when the kernel starts writes these buffers: they can be read before that has ended.
 namespace brasa::compiler {
 
 enum class LoopOp : uint8_t {
@@ -67,7 +69,8 @@ enum class LoopOp : uint8_t {
   Unlikely,
   PairProduct,
   Table,
-  TileProduct
+  TileProduct,
+  Unwritten
 };
 
 const ir::Op* loop_op(LoopOp op);

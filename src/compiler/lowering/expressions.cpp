@@ -104,7 +104,7 @@ Value Expressions::within(Expr e, Expr low, Expr high) {
 
 Value Expressions::inside(Value v, const Index& index) {
   Value out;
-  for (size_t d = 0; d < index.size(); ++d) out = both(out, within(index[d], 0, type_of(v).shape[d]));
+  for (size_t d = 0; d < index.size(); ++d) out = both(out, within(b_.without_mask(index[d]), 0, type_of(v).shape[d]));
   return out;
 }
 
@@ -168,9 +168,11 @@ Expr Expressions::picked(Value indices, const Index& index, Expr size, Value mas
   }
   // Lanes that the mask leaves out may read what is there: an index that does not vary along a vector stays one number.
   bool there = true;
-  for (size_t d = 0; d < index.size(); ++d)
-    there = there && provably_less(index[d], 0) == std::optional(false) &&
-            provably_less(index[d], type_of(indices).shape[d]) == std::optional(true);
+  for (size_t d = 0; d < index.size(); ++d) {
+    Expr at = b_.without_mask(index[d]);
+    there = there && provably_less(at, 0) == std::optional(false) &&
+            provably_less(at, type_of(indices).shape[d]) == std::optional(true);
+  }
   Value v = at(indices, index, there ? Value{} : mask);
   Value last = b_.index(size - 1);
   v = b_.op(ops::ScalarOp::Max, {b_.op(ops::ScalarOp::Min, {v, last}), b_.index(0)});

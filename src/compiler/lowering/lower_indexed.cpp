@@ -34,8 +34,8 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
   const auto& indices = n->arg<std::vector<Value>>(1);
   std::vector<int64_t> dims = int_args(n, 3);
   const ir::Shape& shape = n->types[0].shape;
-  Index free;  // by axis
-  Value mask;
+  Index free;             // by axis
+  Value in_update, mask;  // threads that have an element of an update, and of these those that write it
   Expr part = schedule.parts > 1 ? b.loop("block", schedule.parts) : Expr(0);
   for (const Axis& a : schedule.axes) {
     const char* parallel = schedule.threads ? "block" : "parallel";
@@ -55,8 +55,8 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
   }
   if (schedule.atomic) {
     Expr extent = schedule.axes.back().extent;
-    mask = l.expressions().within(free.back(), 0, extent);
-    free.back() = b.bounded(free.back(), extent);
+    mask = in_update = l.expressions().within(free.back(), 0, extent);
+    free.back() = b.bounded(free.back(), extent, in_update);
   } else {
     updates("serial");
   }
@@ -77,7 +77,7 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
     mask = l.expressions().both(mask, l.expressions().within(mod(place[dims[0]], schedule.parts), part, part + 1));
   for (size_t i = 0; i < free.size(); ++i) place[schedule.axes[i].first] = free[i];
   update.insert(update.end(), free.begin(), free.end());
-  Value value = l.expressions().at(n->arg<Value>(2), update);
+  Value value = l.expressions().at(n->arg<Value>(2), update, in_update);
   const auto& how = n->arg<std::string>(4);
   Expr at = l.output_place(0, place);
   if (schedule.atomic) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "compiler/fusion/changed_place.h"
 #include "compiler/loops/ops.h"
 #include "compiler/lowering/lowering.h"
 #include "ops/combiner.h"
@@ -147,11 +148,17 @@ class Loops {
     at_.resize(s_.axes.size());
     std::vector<size_t> kept;
     Expr elements(1);
-    for (size_t i = 0; i < s_.axes.size(); ++i)
-      if (!g_.domain.folds(s_.axes[i].first) && !s_.axes[i].summed) {
+    for (size_t i = 0; i < s_.axes.size(); ++i) {
+      const Axis& a = s_.axes[i];
+      if (a.kind == Axis::Single) {
+        std::optional<ChangedPlace> changed = changed_place(g_);
+        BRASA_ASSERT(changed && changed->dim == a.first, "no place along an axis that is all that changes");
+        at_[i] = l_.expressions().picked(changed->at, changed->index, a.extent, {});
+      } else if (!g_.domain.folds(a.first) && !a.summed) {
         kept.push_back(i);
-        elements = elements * pieces(s_.axes[i]);
+        elements = elements * pieces(a);
       }
+    }
     if (s_.tile)
       tiles(kept);
     else if (!g_.domain.folds())
@@ -200,8 +207,9 @@ class Loops {
     Expr row = step * Expr(at_once) + outer;
     closed_ = {step, outer, inner};
     auto place = [&](size_t axis, Expr at) {
-      read_mask_ = l_.expressions().both(read_mask_, l_.expressions().within(at, 0, s_.axes[axis].extent));
-      at_[axis] = b.bounded(at, s_.axes[axis].extent);
+      Value mask = l_.expressions().within(at, 0, s_.axes[axis].extent);
+      read_mask_ = l_.expressions().both(read_mask_, mask);
+      at_[axis] = b.bounded(at, s_.axes[axis].extent, mask);
     };
     place(across, first_across + mod(inner + row, Expr(edge)));
     place(along, first_along + row);
@@ -289,7 +297,7 @@ class Loops {
       if (s_.width > 1) closed_.push_back(within_chunk);
       // A row may be empty: its elements are read under the mask.
       read_mask_ = row_mask_ = l_.expressions().within(chunk, 0, chunks);
-      at_[i] = b.bounded(chunk, chunks) * Expr(s_.width) + within_chunk;
+      at_[i] = b.bounded(chunk, chunks, row_mask_) * Expr(s_.width) + within_chunk;
     }
   }
 

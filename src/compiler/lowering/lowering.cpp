@@ -54,6 +54,10 @@ Expr Lowering::output_place(size_t i, const Index& index) const {
 
 Lowered Lowering::finish(const Schedule& schedule) {
   Lowered out;
+  std::vector<Value> unwritten;
+  for (size_t i = 0; i < group_.unwritten.size(); ++i)
+    if (group_.unwritten[i]) unwritten.push_back(buffers_[i]);
+  if (!unwritten.empty()) b_.unwritten(std::move(unwritten));
   out.grain = schedule.grain;
   out.beside = schedule.beside;
   for (size_t i = 0; i < buffers_.size(); ++i)

@@ -73,6 +73,9 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
     if (const auto& k = s.kernel.baseline; k && std::find(baseline_.begin(), baseline_.end(), k) == baseline_.end())
       baseline_.push_back(k);
   all_optimized_ = baseline_.empty();
+  auto own =
+      std::find_if(parts_.steps.begin(), parts_.steps.end(), [](const Step& s) { return !s.call && !s.library; });
+  if (parts_.keep && own != parts_.steps.end()) first_kernel_ = &*own;
   if (parts_.keep) plan_keeping();
   if (!device.on_host() && !keeper_ && parts_.ahead) plan_ahead();
 }
@@ -225,7 +228,8 @@ runtime::Launch CompiledGraph::launch_of(const Step& s, const Slots& slots, size
           s.threads,
           s.grain,
           static_cast<size_t>(s.scratch(symbols)),
-          static_cast<int64_t>(calls)};
+          static_cast<int64_t>(calls),
+          &s == first_kernel_};
 }
 
 // The one place where a device waits for the host: functions of libraries that only the host has (see libraries/) run there, on

@@ -168,8 +168,10 @@ class CompiledGraph final : public Executable {
   std::vector<std::shared_ptr<BaselineKernel>> baseline_;  // those that began with baseline code, each once
   mutable std::atomic<bool> all_optimized_;
   mutable std::atomic<uint32_t> timed_{0};  // batches that ran until all were optimized
-  runtime::KeepsWork* keeper_ = nullptr;    // null: launches are not kept
-  std::vector<bool> same_;                  // by batch: all of its slots are the same in each kept run
+  /// Where kernels read what nobody writes before others have ended (Group::unwritten): it waits for all that came before the run.
+  const Step* first_kernel_ = nullptr;
+  runtime::KeepsWork* keeper_ = nullptr;  // null: launches are not kept
+  std::vector<bool> same_;                // by batch: all of its slots are the same in each kept run
   mutable KeptRuns kept_;
   mutable Mutex unaligned_mutex_;
   mutable std::shared_ptr<Executable> unaligned_;

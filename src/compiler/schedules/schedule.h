@@ -14,7 +14,8 @@ struct Axis {
   ir::Expr extent;
   size_t first, count;  // dimensions of the domain
   bool reduced;
-  enum Kind : uint8_t { Parallel, Serial, Vector } kind = Parallel;
+  /// Single: not at all; the kernel is at the one place that changes along it (changed_place.h).
+  enum Kind : uint8_t { Parallel, Serial, Vector, Single } kind = Parallel;
   /// Split into parallel pieces of this many iterations; 0 for none.
   int64_t piece = 0;
   bool summed = false;

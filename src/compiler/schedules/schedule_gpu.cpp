@@ -2,6 +2,7 @@
 #include <bit>
 #include <optional>
 
+#include "compiler/fusion/changed_place.h"
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
 #include "compiler/lowering/expressions.h"
@@ -187,6 +188,18 @@ void share_rows(Schedule& s, const Group& g, const Machine& m) {
   if (count > 1) rows.piece = count;
 }
 
+// Where all but one place along an axis keeps what it has, as a cache of keys does at a token, the kernel is at that place alone.
+bool goes_to_changed_place(Schedule& s, const Group& g) {
+  auto changed = changed_place(g);
+  if (!changed) return false;
+  auto axis = std::find_if(s.axes.begin(), s.axes.end(),
+                           [&](const Axis& a) { return a.first == changed->dim && a.count == 1; });
+  if (axis == s.axes.end()) return false;
+  axis->kind = Axis::Single;
+  if (axis + 1 == s.axes.end()) s.width = 1;
+  return true;
+}
+
 Schedule loops(const Group& g, const Machine& m) {
   Schedule s;
   MergedAxes merged = merged_axes(g);
@@ -203,6 +216,7 @@ Schedule loops(const Group& g, const Machine& m) {
   }
   s.width = neighbours(g, merged, m);
   if (!g.domain.has_reduced()) {
+    if (goes_to_changed_place(s, g)) return s;
     if (merged.strided == 0) share_rows(s, g, m);
     if (merged.strided == 0 || PassRunner::switched_off("tiles")) return s;
     if (auto across = transposed_axis(g, s.axes)) {

@@ -44,7 +44,7 @@ constexpr Choice<bool> kFlags[] = {
     {"matrix tiles", &Schedule::matrix_tiles},
     {"atomic", &Schedule::atomic},
 };
-constexpr std::string_view kAxes[] = {"parallel", "serial", "vector"};  // by Axis::Kind
+constexpr std::string_view kAxes[] = {"parallel", "serial", "vector", "single"};  // by Axis::Kind
 
 const Schedule kUsual;
 

@@ -58,7 +58,6 @@ void Emitter::set_up_gpu_kernel() {
   for (ir::Expr s : layout_.sizes) sizes_[s] = slot();
   begin_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
   thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
-  if (target_.early) wait_for_earlier();
   for (const For& f : analysis_.loops()) aligned_ |= f.kind == ForKind::Unroll && f.width > 1;
   llvm::Value* rest = thread_;
   for (size_t i : thread_loops()) {
@@ -68,11 +67,24 @@ void Emitter::set_up_gpu_kernel() {
   }
 }
 
-// The next kernel may begin to start now; and this one waits for all that ran before it, so that what it reads is there.
-void Emitter::wait_for_earlier() {
+// The next kernel may begin to start now; and this one waits for all that ran before it, so that what it reads is there. What nobody
+// writes it asks for before.
+void Emitter::start_early() {
   auto* type = llvm::FunctionType::get(b_.getVoidTy(), false);
-  b_.CreateCall(
-      type, llvm::InlineAsm::get(type, "griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;", "~{memory}", true));
+  auto instruction = [&](const char* text) {
+    b_.CreateCall(type, llvm::InlineAsm::get(type, text, "~{memory}", true));
+  };
+  instruction("griddepcontrol.launch_dependents;");
+  std::unordered_set<ir::Value> unwritten;
+  for (const Node* n : graph_.nodes())
+    if (loop_kind(n->op) == LoopOp::Unwritten)
+      for (ir::Value buffer : n->arg<std::vector<ir::Value>>(0)) unwritten.insert(buffer);
+  if (!unwritten.empty()) {
+    flat_places()(begin_);
+    for (ir::Node* n : readable())
+      if (unwritten.count(n->arg<ir::Value>(0))) for_combinations(analysis_.of(n), false, [&] { eval({n, 0}); });
+  }
+  instruction("griddepcontrol.wait;");
 }
 
 // What is read in any case, from places that follow from the loops alone, of what the kernel does not write.

@@ -61,7 +61,10 @@ void Emitter::run() {
   else
     set_up_function();
   if (tiles_) configure_tiles();
-  with_frame([&] { emit_block(nest_.body); });
+  with_frame([&] {
+    if (target_.early) start_early();
+    emit_block(nest_.body);
+  });
   if (tiles_) release_tiles();
   b_.CreateRetVoid();
 }
@@ -293,18 +296,26 @@ void Emitter::divide_before(const Loop& loop) {
   }
 }
 
-void Emitter::emit_flat(const Loop& loop) {
+// Where each flattened loop is in iteration `at` of them all.
+std::function<void(llvm::Value* at)> Emitter::flat_places() {
   std::vector<int> flat;
   for (size_t i = 0; i < analysis_.loops().size(); ++i)
     if (analysis_.flat() >> i & 1) flat.push_back(static_cast<int>(i));
   Values extents;
   for (int i : flat) extents.push_back(extent_of(i));
-  auto body = [&](llvm::Value* at) {
+  return [this, flat, extents](llvm::Value* at) {
     for (size_t i = flat.size(); i-- > 1;) {
       range_values_[flat[i]] = b_.CreateURem(at, extents[i]);
       at = b_.CreateUDiv(at, extents[i]);
     }
-    range_values_[flat[0]] = at;
+    if (!flat.empty()) range_values_[flat[0]] = at;
+  };
+}
+
+void Emitter::emit_flat(const Loop& loop) {
+  std::function<void(llvm::Value*)> place = flat_places();
+  auto body = [&](llvm::Value* at) {
+    place(at);
     emit_block(loop.body);
   };
   if (target_.gpu)

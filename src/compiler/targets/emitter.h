@@ -211,7 +211,8 @@ class Emitter {
 
   // emit_gpu.cpp
   void set_up_gpu_kernel();
-  void wait_for_earlier();
+  void start_early();
+  std::function<void(llvm::Value* at)> flat_places();
   std::vector<ir::Node*> sure_loads() const;
   std::vector<ir::Node*> readable();
   void read_first();

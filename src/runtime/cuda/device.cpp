@@ -268,7 +268,7 @@ class Gpu final : public QueuedDevice {
     use();
     StreamHandle h = handle(stream);
     auto function = static_cast<FunctionHandle>(const_cast<void*>(l.kernel));
-    Parameters(l).launch(h, start_early_.holds(function));
+    Parameters(l).launch(h, !l.waits && start_early_.holds(function));
     if (keeps(stream)) kept_.push_back(last_of(h));
   }
   size_t launches_kept() const override { return kept_.size(); }
