@@ -161,5 +161,50 @@ TEST(Strict, RandomPrograms) {
   }
 }
 
+// Of a function of a row of numbers, as it is and compiled, with the backward pass outside of it and inside.
+void expect_same_gradients(const std::function<Tensor(const Tensor&)>& f, const std::string& what) {
+  for (bool inside : {false, true}) {
+    auto body = [&](const Tensor& x) {
+      Tensor loss = f(x).sum();
+      if (inside) loss.backward();
+      return inside ? loss.detach() : loss;
+    };
+    auto compiled = compile(body);
+    for (int salt : {0, 1, 2}) {
+      Tensors want, got;
+      for (Tensors* results : {&want, &got}) {
+        Tensor x = ((arange(16, kFloat32) + salt) * 0.7371).sin().requires_grad_();
+        Tensor loss = results == &want ? body(x) : compiled(x);
+        if (!inside) loss.backward();
+        *results = {loss.detach(), x.grad()};
+      }
+      EXPECT_EQ(difference(want, got), "") << what << ", call " << salt << (inside ? ", inside" : ", outside");
+    }
+  }
+}
+
+// A compiled function's first graph knows the exponent, an operator outside of it never does.
+TEST(Strict, GradientsOfPowers) {
+  for (double e : {1.3, 4.0, 1.5, -3.7, 0.1, 3.0, 0.5, -1.0})
+    expect_same_gradients([e](const Tensor& x) { return (x.square() + 0.5).pow(e); }, str("power ", e));
+}
+
+// What the view's readers send is added up before it joins what its base gets.
+TEST(Strict, GradientsOfViewsBesideTheirBase) {
+  auto factor = [](int i) { return (arange(16, kFloat32) * (0.3 + i)).cos(); };
+  expect_same_gradients(
+      [&](const Tensor& x) {
+        Tensor view = x.view({4, 4});
+        return (view * factor(0).view({4, 4})).sum() + (view.sin() * factor(1).view({4, 4})).sum() + x * factor(2);
+      },
+      "view");
+  expect_same_gradients(
+      [&](const Tensor& x) {
+        Tensor part = x.narrow(0, 2, 6).reshape({1, 6});
+        return part.mm(part.t()) * x;
+      },
+      "part");
+}
+
 }  // namespace
 }  // namespace brasa
