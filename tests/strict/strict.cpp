@@ -189,6 +189,29 @@ TEST(Strict, GradientsOfPowers) {
     expect_same_gradients([e](const Tensor& x) { return (x.square() + 0.5).pow(e); }, str("power ", e));
 }
 
+// Rows that are no whole number of chains, and whose elements have other dimensions behind the sum.
+TEST(Strict, NormsOfGroups) {
+  for (std::optional<bool> dynamic : {std::optional<bool>(), std::optional(true)}) {
+    Tensor weight = (arange(6, kFloat32) * 0.7).cos().requires_grad_();
+    auto body = [&](const Tensor& x) { return group_norm(x, 2, weight, {}, 1e-3); };
+    auto compiled = compile(body, {.dynamic = dynamic});
+    for (const std::vector<int64_t>& sizes :
+         std::vector<std::vector<int64_t>>{{4, 6, 6, 6}, {4, 6, 6, 5}, {2, 6, 8, 6}, {3, 6, 1, 7}, {1, 6, 2, 2}}) {
+      Tensors want, got;
+      for (Tensors* results : {&want, &got}) {
+        int64_t n = 6 * sizes[0] * sizes[2] * sizes[3];
+        Tensor x = (arange(n, kFloat32) * 0.7371).sin().reshape(sizes).requires_grad_();
+        Tensor y;
+        ASSERT_NO_THROW(y = results == &want ? body(x) : compiled(x)) << IntArrayRef(sizes);
+        y.sin().sum().backward();
+        *results = {y.detach(), x.grad(), weight.grad().clone()};
+        weight.mutable_grad().reset();
+      }
+      EXPECT_EQ(difference(want, got), "") << IntArrayRef(sizes);
+    }
+  }
+}
+
 // What the view's readers send is added up before it joins what its base gets.
 TEST(Strict, GradientsOfViewsBesideTheirBase) {
   auto factor = [](int i) { return (arange(16, kFloat32) * (0.3 + i)).cos(); };
