@@ -212,6 +212,23 @@ TEST(Strict, NormsOfGroups) {
   }
 }
 
+// Two sums over several dimensions, one of which a second pass over the elements needs.
+TEST(Strict, SumsBesideWhatNeedsOneOfThem) {
+  auto body = [](const Tensor& x) {
+    Tensor part = x.narrow(0, 0, 1) * 1.5;
+    return Tensors{part, part - part.amin(), part.mean()};
+  };
+  auto compiled = compile(body);
+  for (const std::vector<int64_t>& sizes :
+       std::vector<std::vector<int64_t>>{{6, 2, 5, 3}, {2, 4, 3, 5}, {3, 5, 3, 33}}) {
+    int64_t n = sizes[0] * sizes[1] * sizes[2] * sizes[3];
+    Tensor x = (arange(n, kFloat32) * 0.7371).sin().reshape(sizes).transpose(0, 1).contiguous().transpose(0, 1);
+    Tensors got;
+    ASSERT_NO_THROW(got = compiled(x)) << IntArrayRef(sizes);
+    EXPECT_EQ(difference(body(x), got), "") << IntArrayRef(sizes);
+  }
+}
+
 // What the view's readers send is added up before it joins what its base gets.
 TEST(Strict, GradientsOfViewsBesideTheirBase) {
   auto factor = [](int i) { return (arange(16, kFloat32) * (0.3 + i)).cos(); };

@@ -19,12 +19,16 @@ class Loops {
     set_index();
     l_.expressions().set_hook([this](Value v, const Index& index, Value mask) { return special(v, index, mask); });
     const auto& outputs = g_.graph->outputs();
-    // Earlier passes first, so that a later one finds what they stored.
+    // Earlier passes first, so that a later one finds what they stored. Chains of sums share loops with what they are made of: what follows from
+    // a sum alone is stored behind that pass, not behind elements of the next one.
+    auto place = [&](size_t i) {
+      const Node* n = outputs[i].value.node;
+      bool elements = s_.chains > 0 && type_of(outputs[i].value).numel() == g_.domain.numel() && !is_reduce(n);
+      return std::pair(passes_[n->id], elements);
+    };
     std::vector<size_t> order(outputs.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return passes_[outputs[a].value.node->id] < passes_[outputs[b].value.node->id];
-    });
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
     for (size_t i : order) {
       Value v = outputs[i].value;
       Index index = member_index(v.node, g_.domain, dims_);
