@@ -63,6 +63,7 @@ class Derivation {
   std::vector<ir::Value> pull(const Event& e, const std::vector<bool>& needs, const std::vector<ir::Value>& cts);
   Cotangent pull_operand(const Event& e, size_t operand, const Cotangent& ct);
   Cotangent pull_to(Cotangent ct, Number number);
+  bool is_one_read(Number a, Number b) const;
   void send(const Target& to, const Cotangent& ct);
   std::vector<Cotangent> arrived(uint32_t node, uint32_t result);
   ir::Value arrived_in(const Step& s, uint32_t result);

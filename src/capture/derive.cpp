@@ -249,12 +249,19 @@ Derivation::Cotangent Derivation::pull_to(Cotangent ct, Number number) {
   return ct;
 }
 
+bool Derivation::is_one_read(Number a, Number b) const {
+  const Event &first = *event_of_.at(a), &other = *event_of_.at(b);
+  return a == b || (first.view && other.view && first.row == other.row && value(a) == value(b));
+}
+
 void Derivation::send(const Target& to, const Cotangent& ct) {
   if (to.leaf >= 0) gradients_[to.leaf] = sum(gradients_[to.leaf], ct.value);
   if (to.leaf >= 0 || to.node < 0) return;
-  // One for each number: each goes its own way back, and two of one number through every write would double with each.
+  // One for each number: each goes its own way back, and two of one number through every write would double with each. Two reads of a view
+  // that nothing wrote to between are one, whose cotangents are added up before they go on, as eagerly.
   std::vector<Cotangent>& all = arrived_[{static_cast<uint32_t>(to.node), to.result}];
-  auto same = std::find_if(all.begin(), all.end(), [&](const Cotangent& c) { return c.number == ct.number; });
+  auto same =
+      std::find_if(all.begin(), all.end(), [&](const Cotangent& c) { return is_one_read(c.number, ct.number); });
   if (same == all.end())
     all.push_back(ct);
   else

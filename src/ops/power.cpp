@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <iterator>
+
 #include "ops/algebra.h"
 #include "ops/complex.h"
 #include "ops/rows.h"
@@ -27,24 +30,27 @@ Value power(Value x, const Number& e) {
 
 DType double_of(Value x) { return is_complex(dtype_of(x)) ? DType::Complex128 : DType::Float64; }
 
+// Exponents that graphs know.
+constexpr double kKnown[] = {0, 1, 2, 3, 0.5, -0.5, -1, -2};
+
+// Other exponents have one derivative, whether a graph knows them or not: less than them by 1 before they are rounded, and no square of it.
 std::vector<Value> power_derivative(const Saved& s) {
   Number e(s.args[1]);
-  Value x = s.in(0);
   if (e.is(0)) return {};
   if (e.is(1)) return {s.ct()};
-  if (e.is(2)) return {s.ct() * conj(2 * x)};
-  if (e.is_value()) {
-    Value y = convert(e.arg().get<Value>(), dtype_of(s.out()));
-    return {where(eq(y, 0), zeros_like(s.ct()), s.ct() * conj(y * pointwise("pow", x, y - 1)))};
-  }
-  double p = e.as_double();
-  return {s.ct() * conj(p * power(convert(x, dtype_of(s.out())), p - 1))};
+  if (e.is(2)) return {s.ct() * conj(2 * s.in(0))};
+  Value x = convert(s.in(0), dtype_of(s.out()));
+  bool known = std::any_of(std::begin(kKnown), std::end(kKnown), [&](double v) { return e.is(v); });
+  Value slope = e * (known ? power(x, e - 1) : pointwise("pow", x, e - 1));
+  if (!e.is_value()) return {s.ct() * conj(slope)};
+  Value at_zero = eq(convert(e.arg().get<Value>(), dtype_of(x)), 0);
+  return {where(at_zero, zeros_like(s.ct()), s.ct() * conj(slope))};
 }
 
 }  // namespace
 
 void add_powers(Table& t) {
-  const std::vector<double> special = {0, 1, 2, 3, 0.5, -0.5, -1, -2};
+  const std::vector<double> special(std::begin(kKnown), std::end(kKnown));
   t.op("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
       .out(Out::Cast)
       .doc("self to the power of exponent.")

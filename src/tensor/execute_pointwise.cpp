@@ -164,6 +164,14 @@ bool shaped_by_what_it_reads(const std::vector<bool>& reads, std::span<const Inp
   return same(shape, p.shape);
 }
 
+// A derivative reads what the graph over its operands' own shapes reads, and no other values are kept for it. Over one shape it may read others:
+// where nothing is summed up, a derivative of its own is another expression.
+bool has_what_it_reads(const std::vector<bool>& reads, std::span<const InputTensor> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (reads[i] && !inputs[i].data) return false;
+  return true;
+}
+
 // Results that are made of different operands have shapes of their own where these broadcast. A derivative's have the loop's: they are summed
 // up behind it. A graph that sums may do so before it multiplies or rounds: where numbers are strict, all derivatives are computed as there.
 bool have_one_shape(const Call& call, const ir::Graph& graph, const Pointwise& p) {
@@ -238,7 +246,8 @@ bool run_pointwise(const Call& call, Results& results, bool& certain, const Vari
     certain = true;
     return false;
   }
-  if (!shaped_by_what_it_reads(variant->program.reads, inputs, p) || !have_one_shape(call, *variant->program.graph, p))
+  if (!has_what_it_reads(variant->program.reads, inputs) ||
+      !shaped_by_what_it_reads(variant->program.reads, inputs, p) || !have_one_shape(call, *variant->program.graph, p))
     return false;
   SmallVector<Operand, 4> outputs = make_results(call, *variant, results, [&](const ir::Type& t) {
     return p.in_order ? make_tensor(p.shape, t.dtype, call.device)

@@ -218,9 +218,10 @@ class Splitter {
 
   std::string name_of(const Node* n) const { return n->op->name().substr(6); }
 
-  // Complex operands, a real result.
+  // Complex operands, a real result. What waits for a complex number may be real itself.
   Value real_node(const Node* n) {
     std::string op = name_of(n);
+    if (op == "later") return call("prim::later", {real_(n->arg<Value>(0)), parts(n->arg<Value>(1)).re});
     Z a = parts(n->arg<Value>(0));
     if (op == "real") return a.re;
     if (op == "imag") return a.im;

@@ -22,6 +22,15 @@ bool cheap(const Node& n) {
   return !row.costly && (row.is_pointwise() || row.view_rule || n.inputs().empty());
 }
 
+// A sort, a search, the place of a largest element.
+bool finds_places(const Node& n) {
+  if (n.op == ir::input_op() || n.inputs().empty() || ops::row_of(n).is_pointwise()) return false;
+  bool floats = false, integers = false;
+  n.for_each_input([&](Value v) { floats = floats || is_floating(ir::type_of(v).dtype); });
+  for (const ir::Type& t : n.types) integers = integers || is_integral(t.dtype, true);
+  return floats && integers;
+}
+
 class Cutter {
  public:
   Cutter(const ir::Graph& graph, const std::vector<bool>& forward, const std::vector<Value>& outputs,
@@ -116,11 +125,13 @@ class Cutter {
   }
 
   // Numbers whose comparison with equal ones decides a gradient, such as that of a maximum: computed again they may round in another way (a
-  // product and a sum may be one operation), and none would be equal.
+  // product and a sum may be one operation), and none would be equal. So it is with orders and places: of numbers that are nearly equal
+  // another one could be the first, and the gradient would go there.
   std::vector<bool> find_compared() const {
     std::vector<bool> found(graph_.nodes().size());
     auto is_number = [](Value v) { return v.node->op != ir::input_op() && v.node->inputs().empty(); };
     for (const Node* node : graph_.nodes()) {
+      if (finds_places(*node)) found[node->id] = true;
       const std::string& name = node->op->name();
       bool equality = name == "prim::eq" || name == "prim::ne";
       bool order = name == "prim::lt" || name == "prim::le" || name == "prim::gt" || name == "prim::ge";

@@ -161,5 +161,90 @@ TEST(Strict, RandomPrograms) {
   }
 }
 
+// Of a function of a row of numbers, as it is and compiled, with the backward pass outside of it and inside.
+void expect_same_gradients(const std::function<Tensor(const Tensor&)>& f, const std::string& what) {
+  for (bool inside : {false, true}) {
+    auto body = [&](const Tensor& x) {
+      Tensor loss = f(x).sum();
+      if (inside) loss.backward();
+      return inside ? loss.detach() : loss;
+    };
+    auto compiled = compile(body);
+    for (int salt : {0, 1, 2}) {
+      Tensors want, got;
+      for (Tensors* results : {&want, &got}) {
+        Tensor x = ((arange(16, kFloat32) + salt) * 0.7371).sin().requires_grad_();
+        Tensor loss = results == &want ? body(x) : compiled(x);
+        if (!inside) loss.backward();
+        *results = {loss.detach(), x.grad()};
+      }
+      EXPECT_EQ(difference(want, got), "") << what << ", call " << salt << (inside ? ", inside" : ", outside");
+    }
+  }
+}
+
+// A compiled function's first graph knows the exponent, an operator outside of it never does.
+TEST(Strict, GradientsOfPowers) {
+  for (double e : {1.3, 4.0, 1.5, -3.7, 0.1, 3.0, 0.5, -1.0})
+    expect_same_gradients([e](const Tensor& x) { return (x.square() + 0.5).pow(e); }, str("power ", e));
+}
+
+// Rows that are no whole number of chains, and whose elements have other dimensions behind the sum.
+TEST(Strict, NormsOfGroups) {
+  for (std::optional<bool> dynamic : {std::optional<bool>(), std::optional(true)}) {
+    Tensor weight = (arange(6, kFloat32) * 0.7).cos().requires_grad_();
+    auto body = [&](const Tensor& x) { return group_norm(x, 2, weight, {}, 1e-3); };
+    auto compiled = compile(body, {.dynamic = dynamic});
+    for (const std::vector<int64_t>& sizes :
+         std::vector<std::vector<int64_t>>{{4, 6, 6, 6}, {4, 6, 6, 5}, {2, 6, 8, 6}, {3, 6, 1, 7}, {1, 6, 2, 2}}) {
+      Tensors want, got;
+      for (Tensors* results : {&want, &got}) {
+        int64_t n = 6 * sizes[0] * sizes[2] * sizes[3];
+        Tensor x = (arange(n, kFloat32) * 0.7371).sin().reshape(sizes).requires_grad_();
+        Tensor y;
+        ASSERT_NO_THROW(y = results == &want ? body(x) : compiled(x)) << IntArrayRef(sizes);
+        y.sin().sum().backward();
+        *results = {y.detach(), x.grad(), weight.grad().clone()};
+        weight.mutable_grad().reset();
+      }
+      EXPECT_EQ(difference(want, got), "") << IntArrayRef(sizes);
+    }
+  }
+}
+
+// Two sums over several dimensions, one of which a second pass over the elements needs.
+TEST(Strict, SumsBesideWhatNeedsOneOfThem) {
+  auto body = [](const Tensor& x) {
+    Tensor part = x.narrow(0, 0, 1) * 1.5;
+    return Tensors{part, part - part.amin(), part.mean()};
+  };
+  auto compiled = compile(body);
+  for (const std::vector<int64_t>& sizes :
+       std::vector<std::vector<int64_t>>{{6, 2, 5, 3}, {2, 4, 3, 5}, {3, 5, 3, 33}}) {
+    int64_t n = sizes[0] * sizes[1] * sizes[2] * sizes[3];
+    Tensor x = (arange(n, kFloat32) * 0.7371).sin().reshape(sizes).transpose(0, 1).contiguous().transpose(0, 1);
+    Tensors got;
+    ASSERT_NO_THROW(got = compiled(x)) << IntArrayRef(sizes);
+    EXPECT_EQ(difference(body(x), got), "") << IntArrayRef(sizes);
+  }
+}
+
+// What the view's readers send is added up before it joins what its base gets.
+TEST(Strict, GradientsOfViewsBesideTheirBase) {
+  auto factor = [](int i) { return (arange(16, kFloat32) * (0.3 + i)).cos(); };
+  expect_same_gradients(
+      [&](const Tensor& x) {
+        Tensor view = x.view({4, 4});
+        return (view * factor(0).view({4, 4})).sum() + (view.sin() * factor(1).view({4, 4})).sum() + x * factor(2);
+      },
+      "view");
+  expect_same_gradients(
+      [&](const Tensor& x) {
+        Tensor part = x.narrow(0, 2, 6).reshape({1, 6});
+        return part.mm(part.t()) * x;
+      },
+      "part");
+}
+
 }  // namespace
 }  // namespace brasa

@@ -204,6 +204,50 @@ TEST(Gradients, AreZeroWhereTheDerivativeIs) {
   EXPECT_TRUE(contains(error_of([&] { x.floor().requires_grad_(false); }), "leaf"));
 }
 
+// What a node keeps is what the derivative reads that it was asked for: not what one without a broadcast operand would read.
+TEST(Gradients, OfGradientsReadWhatWasKept) {
+  using Operator = Tensor (*)(const Tensor&, const Tensor&);
+  const Operator operators[] = {
+      [](const Tensor& a, const Tensor& b) { return logaddexp(a, b); },
+      [](const Tensor& a, const Tensor& b) { return logaddexp2(a, b); },
+      [](const Tensor& a, const Tensor& b) { return copysign(a, b); },
+      [](const Tensor& a, const Tensor& b) { return xlogy(a, b); },
+      [](const Tensor& a, const Tensor& b) { return special_xlog1py(a, b); },
+      [](const Tensor& a, const Tensor& b) { return remainder(a, b); },
+  };
+  const std::vector<int64_t> sizes[][2] = {{{6}, {1}}, {{1}, {6}}, {{2, 3}, {3}}, {{2, 1}, {1, 3}}, {{}, {4}}};
+  auto numbers = [](IntArrayRef shape, double step) {
+    int64_t n = 1;
+    for (int64_t s : shape) n *= s;
+    return ((arange(n, kDouble) * step + 0.3).sin() * 0.3 + 0.6).reshape(shape).clone().requires_grad_();
+  };
+  for (const Operator& f : operators)
+    for (const auto& [a_sizes, b_sizes] : sizes) {
+      std::vector<Tensor> results[2];
+      for (bool spread : {false, true}) {
+        Tensor a = numbers(a_sizes, 0.7), b = numbers(b_sizes, 1.3), y;
+        if (spread) {
+          std::vector<Tensor> both = broadcast_tensors({a, b});
+          y = f(both[0] * 1, both[1] * 1);
+        } else {
+          y = f(a, b);
+        }
+        Tensor loss = y.sin().sum();
+        for (int order = 1; order <= 3 && loss.requires_grad(); ++order) {
+          std::vector<Tensor> g = autograd::grad({loss}, {a, b}, {}, true, true, true);
+          loss = zeros({}, kDouble);
+          for (const Tensor& t : g) {
+            results[spread].push_back(t.defined() ? t.detach() : zeros({}, kDouble));
+            if (t.defined()) loss = loss + t.sin().sum();
+          }
+        }
+      }
+      ASSERT_EQ(results[0].size(), results[1].size());
+      for (size_t i = 0; i < results[0].size(); ++i)
+        EXPECT_TRUE(allclose(results[0][i], results[1][i], 1e-9, 1e-9)) << i;
+    }
+}
+
 // The gradient of an operand that was broadcast is summed up, and is differentiated again through that sum; at size 1, which sums up
 // nothing, before and after others.
 // The second derivative's operands are smaller than the loop that works on them: rows of different values show which one it reads.

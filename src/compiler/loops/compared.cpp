@@ -11,12 +11,27 @@ namespace {
 using ir::Node;
 using ops::ScalarOp;
 
-bool asks_equality(const Node* n) {
+bool of_floats(const Node* n) { return is_floating(ir::type_of(n->arg<ir::Value>(0)).dtype); }
+
+// A result of few values, which jumps: that of a comparison, the integer below a number.
+bool jumps(const Node* n) {
+  switch (ScalarOp op = scalar_op_of(n->op)) {
+    case ScalarOp::Sign:
+    case ScalarOp::Floor:
+    case ScalarOp::Ceil:
+    case ScalarOp::Trunc:
+    case ScalarOp::Round: return true;
+    case ScalarOp::Convert: return of_floats(n) && is_integral(n->types[0].dtype, true);
+    default: return is_comparison(op) && of_floats(n) && n->arg<ir::Value>(0) != n->arg<ir::Value>(1);
+  }
+}
+
+// Two products, or what a product is taken from or from it: all digits that the product was rounded to may cancel.
+bool may_cancel(const Node* n) {
   ScalarOp op = scalar_op_of(n->op);
-  if (op != ScalarOp::Eq && op != ScalarOp::Ne) return false;
-  ir::Value a = n->arg<ir::Value>(0), b = n->arg<ir::Value>(1);
-  auto is_number = [](ir::Value v) { return !ir::is_input(v) && v.node->inputs().empty(); };
-  return is_floating(ir::type_of(a).dtype) && a != b && !is_number(a) && !is_number(b);
+  if ((op != ScalarOp::Add && op != ScalarOp::Sub) || !of_floats(n)) return false;
+  auto product = [&](size_t i) { return scalar_op_of(n->arg<ir::Value>(i).node->op) == ScalarOp::Mul; };
+  return op == ScalarOp::Sub ? product(0) || product(1) : product(0) && product(1);
 }
 
 // Gives one of its operands' elements.
@@ -37,7 +52,8 @@ std::unordered_set<const Node*> compared(const ir::Graph& graph) {
       open.push_back(v.node);
   };
   for (const Node* n : graph.nodes()) {
-    if (!asks_equality(n)) continue;
+    if (may_cancel(n)) found.insert(n);
+    if (!jumps(n)) continue;
     n->for_each_input(see);
     while (!open.empty()) {
       const Node* next = open.back();

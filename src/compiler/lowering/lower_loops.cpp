@@ -20,12 +20,16 @@ class Loops {
     set_index();
     l_.expressions().set_hook([this](Value v, const Index& index, Value mask) { return special(v, index, mask); });
     const auto& outputs = g_.graph->outputs();
-    // Earlier passes first, so that a later one finds what they stored.
+    // Earlier passes first, so that a later one finds what they stored. Chains of sums share loops with what they are made of: what follows from
+    // a sum alone is stored behind that pass, not behind elements of the next one.
+    auto place = [&](size_t i) {
+      const Node* n = outputs[i].value.node;
+      bool elements = s_.chains > 0 && type_of(outputs[i].value).numel() == g_.domain.numel() && !is_reduce(n);
+      return std::pair(passes_[n->id], elements);
+    };
     std::vector<size_t> order(outputs.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return passes_[outputs[a].value.node->id] < passes_[outputs[b].value.node->id];
-    });
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return place(a) < place(b); });
     for (size_t i : order) {
       Value v = outputs[i].value;
       Index index = member_index(v.node, g_.domain, dims_);
@@ -115,11 +119,21 @@ class Loops {
       Expr place = *c.step * Expr(s_.chains) + c.chain;
       // Beyond the end no place is promised to be within: what is read there under the mask says so by itself.
       bool whole = provably_divisible(extent, s_.chains);
-      at_[i] = whole ? b.bounded(place, extent) : place;
+      c.within = b.bounded(place, extent);
+      at_[i] = whole ? c.within : place;
       if (!whole) read_mask_ = row_mask_ = l_.expressions().both(row_mask_, l_.expressions().within(place, 0, extent));
       closed_.push_back(*c.step);
     }
     closed_.push_back(c.chain);
+  }
+
+  // The place for steps of chains that the mask does not leave out.
+  Expr before_ends(Expr place) const {
+    return ir::substitute(place, [this](Expr symbol) -> std::optional<Expr> {
+      for (const Chains& c : chains_)
+        if (c.step && symbol == c.chain) return c.within - *c.step * Expr(s_.chains);
+      return std::nullopt;
+    });
   }
 
   void fold(const Axis& a, Expr range) {
@@ -314,8 +328,8 @@ class Loops {
   Value special(Value v, const Index& index, Value mask) {
     if (is_reduce(v.node)) {
       const ir::Shape& shape = type_of(v).shape;
-      BRASA_ASSERT(linearise(index, shape) == linearise(row_index(domain_of_sums(v.node), dims_, shape), shape),
-                   "a row reads another row's reduction");
+      Expr place = linearise(index, shape), own = linearise(row_index(domain_of_sums(v.node), dims_, shape), shape);
+      BRASA_ASSERT(before_ends(place) == before_ends(own), "a row reads another row's reduction");
       return reduce(v.node);
     }
     if (prim_of(v) == Prim::Scan) {
@@ -432,10 +446,10 @@ class Loops {
   std::vector<Expr> at_;      // by axis
   Index dims_;                // of the domain
   std::vector<Expr> closed_;  // the reduced ranges
-  // Of a reduced axis, where the order matters: its chains, in lanes or not, the elements of each, how many chains have any, and a loop that
-  // joins those of lanes.
+  // Of a reduced axis, where the order matters: its chains, in lanes or not, the elements of each and their place in the axis, how many chains
+  // have any, and a loop that joins those of lanes.
   struct Chains {
-    Expr chain, some;
+    Expr chain, some, within;
     std::optional<Expr> step, joined;
     bool lanes = false;
   };
