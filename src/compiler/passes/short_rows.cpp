@@ -22,6 +22,14 @@ void ask_of(const ir::Shape& shape, const PassContext& context) {
   for (Expr s : *last->symbols) facts.equal(s, facts.hint(s));
 }
 
+// How far apart rows lie that follow each other, or nearly: a vector takes neighbouring ones.
+void ask_of_steps(const ir::Input& in, const PassContext& context) {
+  const ir::Shape& shape = type_of(in.value).shape;
+  if (shape.size() < 2 || in.strides.empty() || !context.facts.known(shape.back()).is_constant()) return;
+  for (Expr s : in.strides)
+    if (ir::is_symbol(s) && context.facts.hint(s) < 2 * kShort) context.facts.equal(s, context.facts.hint(s));
+}
+
 }  // namespace
 
 void ask_for_short_rows(Primitives& p, const PassContext& context) {
@@ -34,6 +42,7 @@ void ask_for_short_rows(Primitives& p, const PassContext& context) {
     const ir::Shape& shape = type_of(n->arg<ir::Value>(0)).shape;
     if (!shape.empty() && ir::is_symbol(shape.back())) ask_of(shape, context);
   }
+  for (const ir::Input& in : p.graph->inputs()) ask_of_steps(in, context);
 }
 
 }  // namespace brasa::compiler

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "compiler/fusion/places.h"
@@ -59,6 +60,7 @@ class Scheduler {
         strided_ = merged.strided;
         gathered_ = merged.gathered;
         neighbours_ = merged.neighbours;
+        row_ = merged.row;
         if (merged.interleaved) {
           s_.axes[*merged.interleaved].spelled_out = true;
           if (neighbours_ == merged.interleaved) neighbours_.reset();
@@ -164,6 +166,10 @@ class Scheduler {
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks
     Expr along = s_.chains > 0 && last.reduced ? s_.chains_of(last) : last.extent;  // of the vector loop
     if (along.is_constant()) copies = static_cast<int>(std::clamp<int64_t>(along.constant() / s_.width, 1, copies));
+    // A step of whole rows, in which the places of all lanes are known; a long body finds them by divisions.
+    constexpr double kLongStep = 100;
+    if (row_) copies = static_cast<int>(row_ / std::gcd(row_, int64_t{s_.width}));
+    if (row_ && copies * each > kLongStep) copies = 1;
     s_.unroll = copies;
     if (!folded(last)) {
       int64_t step = int64_t{s_.width} * s_.unroll;
@@ -389,6 +395,7 @@ class Scheduler {
   int strided_ = 0;                   // places along the vector axis that are not neighbours
   int gathered_ = 0;                  // of these, places that are fetched one by one
   std::optional<size_t> neighbours_;  // the axis along which some of them are
+  int64_t row_ = 0;                   // the vector axis is rows of so many elements (see MergedAxes)
   double work_ = 1;                   // of one parallel iteration, in simple instructions
 };
 
