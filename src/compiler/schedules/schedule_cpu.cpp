@@ -174,7 +174,10 @@ class Scheduler {
     if (!folded(last)) {
       int64_t step = int64_t{s_.width} * s_.unroll;
       int64_t piece = std::max(step, static_cast<int64_t>(kPieceWork / each / inside) / step * step);
-      if (s_.vector_outside) piece = step;
+      // Long sums go down their columns a vector at a time, and what fetches its elements finds their places once for many rows. Small windows
+      // go along rows, whose next elements memory sends ahead.
+      bool along_rows = taps.is_constant() && taps.constant() <= kTaps && !gathered_;
+      if (s_.vector_outside && !along_rows) piece = step;
       // A transposition in square tiles, whose lines stay in the first cache until all of them is read.
       if (neighbours_ && !reducing) {
         piece = std::max<int64_t>(step, kTile);
