@@ -78,6 +78,7 @@ class Scheduler {
   // count as 4, so that vectors of floats with their places stay whole. Numbers of rank 0 are in no vector.
   int64_t element_bytes() {
     int64_t bytes = 1;
+    int in_doubles = 0, otherwise = 0;
     auto computed = [&](DType t) {
       if (is_floating(t)) bytes = std::max<int64_t>(bytes, std::max<int64_t>(size_of(t), 4));
       if (is_integral(t)) bytes = std::max<int64_t>(bytes, size_of(t) == 8 ? 4 : size_of(t));
@@ -87,13 +88,15 @@ class Scheduler {
       if (p == Prim::Pad) computed(DType::Int64);  // places are compared with the bounds
       if (p != Prim::Pointwise && !is_reduction(p) && p != Prim::Scan) continue;
       if (n->types[0].rank() > 0) computed(n->types[0].dtype);
-      // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code.
+      // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code, unless there is more to do.
       ops::ScalarOp op = ops::row_of(*n).scalar;
-      if (computes_in_double(op) || (op == ops::ScalarOp::Div && is_integral(n->types[0].dtype))) return 8;
+      if ((computes_in_double(op) || op == ops::ScalarOp::Div) && is_integral(n->types[0].dtype)) return 8;
+      (computes_in_double(op) ? in_doubles : otherwise) += work_of(n);
       n->for_each_input([&](Value v) {
         if (type_of(v).rank() > 0) computed(type_of(v).dtype);
       });
     }
+    if (in_doubles > otherwise) return 8;
     if (bytes > 1) return bytes;
     for (const ir::Output& o : g_.graph->outputs()) bytes = std::max<int64_t>(bytes, size_of(type_of(o.value).dtype));
     return bytes;
