@@ -20,6 +20,10 @@ void ask_of(const ir::Shape& shape, const PassContext& context) {
   if (last.is_constant() || at_least(last, kShort, context)) return;
   if (!at_least(facts.known(ir::product(shape)), kMany, context)) return;
   for (Expr s : *last->symbols) facts.equal(s, facts.hint(s));
+  // As few of them are no vector's either.
+  Expr rows = facts.known(shape[shape.size() - 2]);
+  if (rows.is_constant() || at_least(rows, kShort, context)) return;
+  for (Expr s : *rows->symbols) facts.equal(s, facts.hint(s));
 }
 
 // How far apart rows lie that follow each other, or nearly: a vector takes neighbouring ones.
