@@ -58,14 +58,13 @@ Value floor_quotient(Value a, Value b) {
     Value q = prim::binary("div", a, b), r = a - q * b;
     return is_signed(dtype_of(a)) ? q - convert(logical_and(ne(r, 0), ne(lt(r, 0), lt(b, 0))), dtype_of(q)) : q;
   }
-  Value mod = prim::binary("rem", a, b);
-  Value q = prim::binary("div", a - mod, b);
+  Value mod = prim::binary("rem", a, b), by_zero = eq(b, 0);
+  Value q = prim::binary("div", where(by_zero, a, a - mod), b);
   q = where(logical_and(ne(mod, 0), ne(lt(b, 0), lt(mod, 0))), q - 1, q);
   Value down = prim::unary("floor", q);
   down = where(gt(q - down, 0.5), down + 1, down);
-  Value quotient = prim::binary("div", a, b);
-  Value nothing = where(sign_bit(quotient), constant_like(q, -0.0), zeros_like(q));
-  return where(eq(b, 0), quotient, where(ne(q, 0), down, nothing));
+  Value nothing = where(ne(sign_bit(a), sign_bit(b)), constant_like(q, -0.0), zeros_like(q));
+  return where(by_zero, q, where(ne(q, 0), down, nothing));
 }
 
 Value trunc_quotient(Value a, Value b) {

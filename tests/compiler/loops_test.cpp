@@ -278,6 +278,27 @@ TEST(Memory, Interleaved) {
   });
 }
 
+// Rows shorter than a vector, which is filled from several: operands that are the same in all rows or along one, other parts of longer and
+// shorter rows, in both directions.
+TEST(Memory, ShortRows) {
+  for (DType t : {DType::Bool, DType::Int16, DType::BFloat16, DType::Float32, DType::Float64})
+    for (int64_t row : {3, 5, 6, 7})
+      for (int64_t n : {1, 9, 37, 131}) {
+        auto build = [=](const Values& v) {
+          ir::Shape shape{3, n, row};
+          Value x = prim::broadcast(v[0], shape, {0, 2}), y = prim::broadcast(v[1], shape, {0, 1});
+          Value part = prim::slice(v[2], {0, 0, 1}, {3, n, row}, {1, 1, 1});
+          Value longer = prim::pad(prim::slice(v[2], {0, 0, 0}, {3, n, row - 2}, {1, 1, 1}), v[3], {0, 0, 1}, {0, 0, 1},
+                                   {0, 0, 0});
+          return Values{ops::maximum(ops::maximum(x, y), prim::reverse(part, {2})), ops::maximum(longer, y),
+                        prim::concat({longer, part}, 1)};
+        };
+        Report r = check({{t, {3, row}, 0, 2}, {t, {3, n}, 0, 2}, {t, {3, n, row + 2}, 0, 2}, {t, {}, 0, 2}}, build);
+        bool in_steps = str(r.kernels).find(str("[", 3 * n * row, "]; width")) != std::string::npos;
+        EXPECT_TRUE(n < 131 || row < 5 || in_steps) << str(r.kernels);
+      }
+}
+
 // A sum of fewer elements than a vector has, beside more of what is kept.
 TEST(Reduce, ShortRows) {
   for (int64_t n : {1, 5, 37})

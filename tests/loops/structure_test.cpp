@@ -408,5 +408,39 @@ TEST_P(Structure, BordersOfRows) {
   bordered(float{}, DType::Float32);
 }
 
+// Neighbours of rows of five beside a row that all share and the first three elements of rows of seven: each lane's are at one place in
+// every step of five vectors, and in the vectors that are left of the last one.
+TEST_P(Structure, ShortRowsInSteps) {
+  constexpr int64_t kRow = 5, kLonger = 7, kPart = 3;
+  auto rows = [&](auto element, DType t) {
+    using T = decltype(element);
+    for (int width : {4, 8, 16}) {
+      Kernel k;
+      Expr n = Expr::size(0);
+      Value all = k.b.buffer(t, n * kRow), shared = k.b.buffer(t, kRow), longer = k.b.buffer(t, n * kLonger),
+            out = k.b.buffer(t, n * kRow);
+      Expr i = k.b.loop("vector", n * kRow, width, 5), row = floordiv(i, kRow), column = mod(i, kRow);
+      Value mask = k.b.op(ops::ScalarOp::Lt, {k.b.index(column), k.b.index(kPart)});
+      Value sum = k.b.op("add", {k.b.load(all, i), k.b.load(shared, column)});
+      k.b.store(out, i, k.b.op("add", {sum, k.b.load(longer, row * kLonger + column, mask)}));
+      k.compile(GetParam());
+      for (int64_t size : {0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 40, 100}) {
+        std::vector<T> x(size * kRow), y{1, 2, 3, 4, 5}, z(size * kLonger), got(size * kRow + 1, T(-7));
+        for (size_t j = 0; j < x.size(); ++j) x[j] = static_cast<T>(j % 90);
+        for (size_t j = 0; j < z.size(); ++j) z[j] = static_cast<T>(j % 30);
+        k.run({x.data(), y.data(), z.data(), got.data()}, {size});
+        for (int64_t j = 0; j < size * kRow; ++j) {
+          T part = j % kRow < kPart ? z[j / kRow * kLonger + j % kRow] : T(0);
+          ASSERT_EQ(got[j], static_cast<T>(x[j] + y[j % kRow] + part)) << j << " of " << size << " rows, " << width;
+        }
+        ASSERT_EQ(got[size * kRow], T(-7)) << "written beyond the end";
+      }
+    }
+  };
+  rows(float{}, DType::Float32);
+  rows(double{}, DType::Float64);
+  rows(int8_t{}, DType::Int8);
+}
+
 }  // namespace
 }  // namespace brasa::compiler::test

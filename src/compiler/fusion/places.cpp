@@ -58,7 +58,10 @@ class Walker {
     for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
       Value v = g_.graph->outputs()[i].value;
       Index index = member_index(v.node, g_.domain, out_.ranges);
-      if (!is_reduction(prim_of(v))) out_.exprs.push_back(place_of(index, type_of(v).shape, g_.output_strides[i]));
+      if (!is_reduction(prim_of(v))) {
+        out_.written.push_back(place_of(index, type_of(v).shape, g_.output_strides[i]));
+        out_.exprs.push_back(out_.written.back());
+      }
       walk(v, index);
     }
     for (const Node* n : g_.graph->nodes())

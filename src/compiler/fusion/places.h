@@ -30,6 +30,7 @@ Index iteration(const Domain& domain);
 struct Places {
   Index ranges;
   std::vector<ir::Expr> exprs;
+  std::vector<ir::Expr> written;  // those that are places in results
   struct Access {
     size_t input;  // of the group
     ir::Expr place;

@@ -95,40 +95,31 @@ X sin_pi(X x) {
   return select(odd, -s, s);
 }
 
-// log Γ(x) for x >= 1/2.
-X lgamma_right(X x) {
-  constexpr double one_minus_gamma = 0.42278433509846713;
-  // From 8 on, Stirling's series (Abramowitz & Stegun 6.1.41).
-  constexpr double stirling[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
-                                 1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
-  X v = 1.0 / x;
-  X far = (x - 0.5) * (log(x) - 1) + (0.41893853320467274 + v * polynomial(v * v, stirling));
-  // Below, Γ(x + 1) = x Γ(x) leads to z = x - 2 in [-1/2, 1/2], where there is a polynomial.
-  X product = like(x, 1), y = x;
-  for (int i = 0; i < 6; ++i) {
-    X down = y > 2.5;
-    y = select(down, y - 1, y);
-    product = select(down, product * y, product);
-  }
-  X up = x < 1.5;
-  X z = select(up, x - 1, y - 2);
-  X at_two = z * one_minus_gamma + z * z * polynomial(z, kLgamma64);
-  X l = select(up, -log1p(z), log(product));
-  return select(x < 8.0, at_two + l, far);
-}
-
 }  // namespace
 
 X lgamma(X x) {
-  // Reflection: Γ(x) Γ(1 - x) = π / sin πx.
-  X left = x < 0.5;
-  X y = select(left, 1 - x, x);
-  X right = lgamma_right(y);
-  X r = log(kPi / abs(sin_pi(x))) - right;
-  // Near 0 the reflection cancels: Γ(x) = Γ(x + 2) / (x (x + 1)).
-  X z = x;
-  X near = (z * 0.42278433509846713 + z * z * polynomial(z, kLgamma64)) - log(abs(x)) - log1p(at_least(z, -0.5));
-  X result = select(left, select(abs(x) < 0.5, near, r), right);
+  // Left of -1/2 by reflection: Γ(x) Γ(1 - x) = π / sin πx.
+  X left = x <= -0.5, near = abs(x) < 0.5, y = select(left, 1 - x, x);
+  // Γ(x + 1) = x Γ(x) leads to 2 + z with z in [-1/2, 1/2], for which there is a polynomial: down from below 8, up from below 3/2, near 0
+  // twice. What that multiplies or divides by, or y itself where Stirling's series holds, has a logarithm.
+  X product = like(x, 1), down = y;
+  for (int i = 0; i < 6; ++i) {
+    X above = down > 2.5;
+    down = select(above, down - 1, down);
+    product = select(above, product * down, product);
+  }
+  X up = y < 1.5, far = y >= 8.0;
+  X l = log(select(near, abs(x) * (1 + x), select(up | far, y, product)));
+  X z = select(near, x, select(up, y - 1, down - 2));
+  constexpr double one_minus_gamma = 0.42278433509846713;
+  X at_two = z * one_minus_gamma + z * z * polynomial(z, kLgamma64);
+  // Stirling's series (Abramowitz & Stegun 6.1.41).
+  constexpr double stirling[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
+                                 1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
+  X v = 1.0 / y;
+  X series = (y - 0.5) * (l - 1) + (0.41893853320467274 + v * polynomial(v * v, stirling));
+  X result = select(far, series, select(near | up, at_two - l, at_two + l));
+  result = select(left, log(kPi / abs(sin_pi(x))) - result, result);
   X pole = (x <= 0.0) & (round(x) == x);
   result = select(pole | (abs(x) == infinity(x)), infinity(x), result);
   return select(is_nan(x), x, result);

@@ -20,6 +20,18 @@ void ask_of(const ir::Shape& shape, const PassContext& context) {
   if (last.is_constant() || at_least(last, kShort, context)) return;
   if (!at_least(facts.known(ir::product(shape)), kMany, context)) return;
   for (Expr s : *last->symbols) facts.equal(s, facts.hint(s));
+  // As few of them are no vector's either.
+  Expr rows = facts.known(shape[shape.size() - 2]);
+  if (rows.is_constant() || at_least(rows, kShort, context)) return;
+  for (Expr s : *rows->symbols) facts.equal(s, facts.hint(s));
+}
+
+// How far apart rows lie that follow each other, or nearly: a vector takes neighbouring ones.
+void ask_of_steps(const ir::Input& in, const PassContext& context) {
+  const ir::Shape& shape = type_of(in.value).shape;
+  if (shape.size() < 2 || in.strides.empty() || !context.facts.known(shape.back()).is_constant()) return;
+  for (Expr s : in.strides)
+    if (ir::is_symbol(s) && context.facts.hint(s) < 2 * kShort) context.facts.equal(s, context.facts.hint(s));
 }
 
 }  // namespace
@@ -34,6 +46,7 @@ void ask_for_short_rows(Primitives& p, const PassContext& context) {
     const ir::Shape& shape = type_of(n->arg<ir::Value>(0)).shape;
     if (!shape.empty() && ir::is_symbol(shape.back())) ask_of(shape, context);
   }
+  for (const ir::Input& in : p.graph->inputs()) ask_of_steps(in, context);
 }
 
 }  // namespace brasa::compiler

@@ -9,6 +9,61 @@
 
 namespace brasa::compiler {
 
+namespace {
+
+// Places a·q + b·m where an index of neighbours is row·q + m: over how many elements a vector of them reaches at most.
+int64_t reach(int64_t a, int64_t b, int64_t row, int lanes) {
+  int64_t most = 0;
+  for (int64_t phase = 0; phase < row; ++phase) {
+    int64_t low = 0, high = 0;
+    for (int64_t i = phase; i < phase + lanes; ++i) {
+      int64_t at = a * (i / row) + b * (i % row - phase);
+      low = std::min(low, at);
+      high = std::max(high, at);
+    }
+    most = std::max(most, high - low + 1);
+  }
+  return most;
+}
+
+// Takes the last axis, a short row, and the one around it as one, where that costs no more than vectors of what lies near each other.
+void join_rows(MergedAxes& out, const Places& places, int lanes) {
+  size_t count = out.axes.size();
+  if (count < 2 || out.vector + 1 != count) return;
+  Axis &rows = out.axes[count - 2], &last = out.axes[count - 1];
+  constexpr int64_t kShort = 8, kFar = 1 << 20;
+  if (!last.extent.is_constant()) return;
+  int64_t row = last.extent.constant();
+  if (row >= std::max<int64_t>(lanes, kShort) || row % lanes == 0) return;
+  if (rows.extent.is_constant() && rows.extent.constant() < lanes) return;
+  Expr outer = places.ranges[rows.first + rows.count - 1], inner = places.ranges[last.first + last.count - 1];
+  enum { Linear, Repeated, Uneven };
+  auto sort_of = [&](Expr e, int64_t farthest) {
+    auto a = coefficient(e, outer), b = coefficient(e, inner);
+    if (!a || !b) return Uneven;
+    if (*a == *b * last.extent) return Linear;
+    if (!a->is_constant() || !b->is_constant()) return Uneven;
+    int64_t most = std::max(std::abs(a->constant()), std::abs(b->constant()));
+    return most < kFar && reach(a->constant(), b->constant(), row, lanes) <= farthest ? Repeated : Uneven;
+  };
+  for (const Places::Pick& p : places.picks)
+    for (Expr at : p.at)
+      if (contains_symbol(at, outer) || contains_symbol(at, inner)) return;
+  for (Expr e : places.written)
+    if (sort_of(e, kFar) != Linear) return;
+  for (const Places::Access& a : places.accesses)
+    if (sort_of(a.place, 2 * lanes) == Uneven) return;
+  for (Expr e : places.exprs)
+    if (sort_of(e, kFar * kFar) == Uneven) return;
+  out.row = row;
+  rows.extent = rows.extent * last.extent;
+  rows.count = last.first + last.count - rows.first;
+  out.axes.pop_back();
+  out.vector = out.axes.size() - 1;
+}
+
+}  // namespace
+
 MergedAxes merged_axes(const Group& group, int lanes, bool order) {
   MergedAxes out;
   bool loops = group.kind == GroupKind::Loops;
@@ -90,6 +145,8 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
   if (short_row && !d.folds(out.axes.back().first))
     for (size_t i = 0; i < out.axes.size(); ++i)
       if (const Axis& a = out.axes[i]; !d.folds(a.first) && !is_short(a) && is_near(a)) out.vector = i;
+  if (loops && lanes > 0 && !d.folds() && d.summed.empty()) join_rows(out, places, lanes);
+  if (out.row) return out;
   for (Expr e : places.exprs) {
     auto last = step(e, out.axes[out.vector]);
     if (last && (last->is(0) || last->is(1))) continue;

@@ -19,6 +19,9 @@ struct MergedAxes {
   std::optional<size_t> neighbours;
   /// The last axis, where its few elements lie side by side in a result, and the vector axis takes from each such piece to the next.
   std::optional<size_t> interleaved;
+  /// If not 0: the last axis is two, the inner one a row of so few elements that a vector would be mostly empty. What is read comes again
+  /// in the same order after each row, a constant step further on.
+  int64_t row = 0;
   /// Inputs of the group of which all that is read is the same along it.
   std::unordered_set<size_t> repeated;
 };

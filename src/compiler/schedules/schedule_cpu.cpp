@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "compiler/fusion/places.h"
@@ -59,6 +60,7 @@ class Scheduler {
         strided_ = merged.strided;
         gathered_ = merged.gathered;
         neighbours_ = merged.neighbours;
+        row_ = merged.row;
         if (merged.interleaved) {
           s_.axes[*merged.interleaved].spelled_out = true;
           if (neighbours_ == merged.interleaved) neighbours_.reset();
@@ -76,6 +78,7 @@ class Scheduler {
   // count as 4, so that vectors of floats with their places stay whole. Numbers of rank 0 are in no vector.
   int64_t element_bytes() {
     int64_t bytes = 1;
+    int in_doubles = 0, otherwise = 0;
     auto computed = [&](DType t) {
       if (is_floating(t)) bytes = std::max<int64_t>(bytes, std::max<int64_t>(size_of(t), 4));
       if (is_integral(t)) bytes = std::max<int64_t>(bytes, size_of(t) == 8 ? 4 : size_of(t));
@@ -85,13 +88,15 @@ class Scheduler {
       if (p == Prim::Pad) computed(DType::Int64);  // places are compared with the bounds
       if (p != Prim::Pointwise && !is_reduction(p) && p != Prim::Scan) continue;
       if (n->types[0].rank() > 0) computed(n->types[0].dtype);
-      // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code.
+      // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code, unless there is more to do.
       ops::ScalarOp op = ops::row_of(*n).scalar;
-      if (computes_in_double(op) || (op == ops::ScalarOp::Div && is_integral(n->types[0].dtype))) return 8;
+      if ((computes_in_double(op) || op == ops::ScalarOp::Div) && is_integral(n->types[0].dtype)) return 8;
+      (computes_in_double(op) ? in_doubles : otherwise) += work_of(n);
       n->for_each_input([&](Value v) {
         if (type_of(v).rank() > 0) computed(type_of(v).dtype);
       });
     }
+    if (in_doubles > otherwise) return 8;
     if (bytes > 1) return bytes;
     for (const ir::Output& o : g_.graph->outputs()) bytes = std::max<int64_t>(bytes, size_of(type_of(o.value).dtype));
     return bytes;
@@ -164,11 +169,18 @@ class Scheduler {
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks
     Expr along = s_.chains > 0 && last.reduced ? s_.chains_of(last) : last.extent;  // of the vector loop
     if (along.is_constant()) copies = static_cast<int>(std::clamp<int64_t>(along.constant() / s_.width, 1, copies));
+    // A step of whole rows, in which the places of all lanes are known; a long body finds them by divisions.
+    constexpr double kLongStep = 100;
+    if (row_) copies = static_cast<int>(row_ / std::gcd(row_, int64_t{s_.width}));
+    if (row_ && copies * each > kLongStep) copies = 1;
     s_.unroll = copies;
     if (!folded(last)) {
       int64_t step = int64_t{s_.width} * s_.unroll;
       int64_t piece = std::max(step, static_cast<int64_t>(kPieceWork / each / inside) / step * step);
-      if (s_.vector_outside) piece = step;
+      // Long sums go down their columns a vector at a time, and what fetches its elements finds their places once for many rows. Small windows
+      // go along rows, whose next elements memory sends ahead.
+      bool along_rows = taps.is_constant() && taps.constant() <= kTaps && !gathered_;
+      if (s_.vector_outside && !along_rows) piece = step;
       // A transposition in square tiles, whose lines stay in the first cache until all of them is read.
       if (neighbours_ && !reducing) {
         piece = std::max<int64_t>(step, kTile);
@@ -389,6 +401,7 @@ class Scheduler {
   int strided_ = 0;                   // places along the vector axis that are not neighbours
   int gathered_ = 0;                  // of these, places that are fetched one by one
   std::optional<size_t> neighbours_;  // the axis along which some of them are
+  int64_t row_ = 0;                   // the vector axis is rows of so many elements (see MergedAxes)
   double work_ = 1;                   // of one parallel iteration, in simple instructions
 };
 

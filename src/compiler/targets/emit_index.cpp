@@ -17,6 +17,9 @@ using ir::ExprKind;
 
 namespace {
 
+// Symbols that exist only while offsets are looked for.
+constexpr uint32_t kPartId = 0xF1000000;
+
 bool is_power_of_two(Expr e) { return e.is_constant() && std::has_single_bit(static_cast<uint64_t>(e.constant())); }
 
 }  // namespace
@@ -29,7 +32,8 @@ Expr Emitter::at_copy(Expr e) {
   return ir::substitute(e, [&](Expr s) -> std::optional<Expr> {
     if (s->kind != ExprKind::Range) return std::nullopt;
     int loop = analysis_.loop_of(s);
-    if (loop == vector_.loop) return vector_.symbol + int64_t{vector_.lanes} * vector_.copy + vector_.lane;
+    if (loop == vector_.loop)
+      return vector_.symbol + (vector_.first + int64_t{vector_.lanes} * vector_.copy) + vector_.lane;
     if (analysis_.loops()[loop].kind == ForKind::Unroll) return Expr(unrolled_[loop]);
     return std::nullopt;
   });
@@ -102,7 +106,49 @@ Emitter::LaneIndex Emitter::lane_index(Expr e) {
   LaneIndex out;
   out.whole = e;
   out.linear = split(e, out.base, out.stride);
+  if (!out.linear && !target_.gpu) find_offsets(out);
   return out;
+}
+
+// Quotients and remainders by numbers that divide what symbols are known to be multiples of, as a loop's start is of its steps, leave each lane
+// at the same place behind the others every time. A symbol is written as so many multiples, which divisions take apart.
+void Emitter::find_offsets(LaneIndex& index) {
+  std::vector<Expr> symbols;
+  bool by_lane_alone = true;
+  Expr e = ir::substitute(index.whole, [&](Expr s) -> std::optional<Expr> {
+    if (s->kind == ExprKind::Value && lanes_of(bound(s)) > 1) by_lane_alone = false;
+    if (s->kind != ExprKind::Size || s->divisor <= 1) return std::nullopt;
+    size_t i = std::find(symbols.begin(), symbols.end(), s) - symbols.begin();
+    if (i == symbols.size()) symbols.push_back(s);
+    return Expr::size(kPartId + static_cast<uint32_t>(i)) * s->divisor;
+  });
+  if (!by_lane_alone) return;
+  auto at_lane = [&](int64_t lane) {
+    return ir::substitute(e, [&](Expr s) { return s == vector_.lane ? std::optional(Expr(lane)) : std::nullopt; });
+  };
+  Expr first = at_lane(0);
+  std::vector<int64_t> offsets{0};
+  for (int lane = 1; lane < vector_.lanes; ++lane) {
+    Expr behind = at_lane(lane) - first;
+    if (!behind.is_constant()) return;
+    offsets.push_back(behind.constant());
+  }
+  int64_t least = *std::min_element(offsets.begin(), offsets.end());
+  for (int64_t& o : offsets) o -= least;
+  index.offsets = std::move(offsets);
+  index.base = ir::substitute(first + least, [&](Expr s) -> std::optional<Expr> {
+    if (s->kind != ExprKind::Size || s->id < kPartId || s->id - kPartId >= symbols.size()) return std::nullopt;
+    Expr whole = symbols[s->id - kPartId];
+    return floordiv(whole, Expr(whole->divisor));
+  });
+}
+
+// One a lane: what comes on top of the base.
+llvm::Value* Emitter::behind_base(const LaneIndex& index) {
+  if (index.linear) return splat(eval_lanes(index.stride * vector_.lane), vector_.lanes);
+  std::vector<llvm::Constant*> offsets;
+  for (int64_t o : index.offsets) offsets.push_back(b_.getInt64(static_cast<uint64_t>(o)));
+  return llvm::ConstantVector::get(offsets);
 }
 
 // The nearest number of 32 bits: compares as the index does with every number between the two ends of that range.
@@ -127,16 +173,20 @@ llvm::Value* Emitter::compare_indices(ScalarOp op, const ir::Node* n) {
   std::optional<Expr> a = index(0), b = index(1);
   if (!a || !b) return nullptr;
   LaneIndex ahead = lane_index(*b - *a);
-  if (!ahead.linear && op == ScalarOp::Eq) return a->is_constant() ? leaves_rest(*b, *a) : leaves_rest(*a, *b);
-  if (!ahead.linear || !ahead.stride.is_constant() || ahead.stride.is(0)) return nullptr;
-  // a < b where -stride * lane - constant < rest.
+  bool by_lane = !ahead.offsets.empty();
+  if (!ahead.linear && !by_lane && op == ScalarOp::Eq)
+    return a->is_constant() ? leaves_rest(*b, *a) : leaves_rest(*a, *b);
+  if (!by_lane && (!ahead.linear || !ahead.stride.is_constant() || ahead.stride.is(0))) return nullptr;
+  // a < b where -behind the base - constant < rest.
   int64_t constant = ahead.base->kind == ExprKind::Add || ahead.base.is_constant() ? ahead.base->value : 0;
   constexpr int64_t kLargest = int64_t{1} << 30;
-  int64_t stride = ahead.stride.constant();
-  if (std::abs(constant) > kLargest || std::abs(stride) > kLargest / vector_.lanes) return nullptr;
+  int64_t farthest = by_lane ? ahead.span() : std::abs(ahead.stride.constant());
+  if (std::abs(constant) > kLargest || farthest > kLargest / vector_.lanes) return nullptr;
   std::vector<llvm::Constant*> turns;
-  for (int lane = 0; lane < vector_.lanes; ++lane)
-    turns.push_back(llvm::ConstantInt::get(b_.getInt32Ty(), static_cast<uint64_t>(-stride * lane - constant), true));
+  for (int lane = 0; lane < vector_.lanes; ++lane) {
+    int64_t behind = by_lane ? ahead.offsets[static_cast<size_t>(lane)] : ahead.stride.constant() * lane;
+    turns.push_back(llvm::ConstantInt::get(b_.getInt32Ty(), static_cast<uint64_t>(-behind - constant), true));
+  }
   llvm::Value* rest = splat(in_32_bits(eval_expr(ahead.base - constant)), vector_.lanes);
   return emit_compare(op, llvm::ConstantVector::get(turns), rest, DType::Int32);
 }

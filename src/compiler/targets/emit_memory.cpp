@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 
 #include "compiler/fusion/indexing.h"
@@ -11,43 +12,26 @@ namespace {
 // 64 lanes of the widest elements.
 constexpr int64_t kZeroBytes = 512;
 
-// An index base + (phase + lane) / share: so many lanes one after the other read one element, and elements are neighbours.
-struct SharedElements {
-  Expr base;
-  int64_t phase, share;
-  int64_t of_lane(int64_t lane) const { return (phase + lane) / share; }
-};
-std::optional<SharedElements> shared_elements(Expr index, Expr lane, int lanes) {
-  Expr quotient;
-  auto look = [&](Expr e) { quotient = e->kind == ir::ExprKind::FloorDiv && contains_symbol(e, lane) ? e : quotient; };
-  look(index);
-  if (index->kind == ir::ExprKind::Add) std::for_each(index->args.begin(), index->args.end(), look);
-  if (quotient.is(0) || contains_symbol(index - quotient, lane)) return std::nullopt;
-  Expr share = quotient->args[1], first = quotient->args[0] - lane;
-  if (!share.is_constant() || share.constant() > lanes || contains_symbol(first, lane)) return std::nullopt;
-  for (int64_t phase = 0; phase < share.constant(); ++phase)
-    if (provably_divisible(first - phase, share.constant()))
-      return SharedElements{index - quotient + floordiv(first - phase, share), phase, share.constant()};
-  return std::nullopt;
-}
-
-// Reads each element once, and gives it to the lanes that share it.
-llvm::Value* load_shared(llvm::IRBuilder<>& b, const SharedElements& shared, int lanes, llvm::Type* scalar,
-                         llvm::Value* at, llvm::Align align, llvm::Value* mask) {
-  auto count = static_cast<int>(shared.of_lane(lanes - 1)) + 1;
-  auto width = static_cast<int>(std::bit_floor(static_cast<unsigned>(count)));
+// Elements at so many places by lane, all within two vectors: each is read once, and given to the lanes that share it.
+llvm::Value* load_offsets(llvm::IRBuilder<>& b, const std::vector<int64_t>& offsets, llvm::Type* scalar,
+                          llvm::Value* at, llvm::Align align, llvm::Value* mask) {
+  auto lanes = static_cast<int>(offsets.size());
+  auto count = static_cast<int>(*std::max_element(offsets.begin(), offsets.end())) + 1;
+  int width = std::min(lanes, static_cast<int>(std::bit_floor(static_cast<unsigned>(count))));
   // Two vectors, which may overlap; nothing behind the last element is read.
   auto part = [&](int first) -> llvm::Value* {
     auto* type = llvm::FixedVectorType::get(scalar, static_cast<unsigned>(width));
     llvm::Value* from = b.CreateConstInBoundsGEP1_64(scalar, at, static_cast<uint64_t>(first));
     if (!mask) return b.CreateAlignedLoad(type, from, align);
+    // Those that a lane asks for which the mask has; the first lanes of all elements, then the second ones, …
+    std::vector<std::vector<int>> readers(static_cast<size_t>(width));
+    for (int lane = 0; lane < lanes; ++lane)
+      if (int64_t place = offsets[lane] - first; place >= 0 && place < width) readers[place].push_back(lane);
     llvm::Value *read = nullptr, *none = llvm::Constant::getNullValue(mask->getType());
-    for (int64_t turn = 0; turn < shared.share; ++turn) {
+    for (size_t turn = 0; turn < offsets.size(); ++turn) {
       std::vector<int> lane;
-      for (int i = first; i < first + width; ++i) {
-        int64_t l = i * shared.share - shared.phase + turn;
-        lane.push_back(l >= 0 && l < lanes ? static_cast<int>(l) : lanes);
-      }
+      for (const std::vector<int>& r : readers) lane.push_back(turn < r.size() ? r[turn] : lanes);
+      if (std::all_of(lane.begin(), lane.end(), [&](int l) { return l == lanes; })) break;
       llvm::Value* some = b.CreateShuffleVector(mask, none, lane);
       read = read ? b.CreateOr(read, some) : some;
     }
@@ -55,8 +39,8 @@ llvm::Value* load_shared(llvm::IRBuilder<>& b, const SharedElements& shared, int
   };
   llvm::Value *low = part(0), *high = count > width ? part(count - width) : low;
   std::vector<int> places;
-  for (int i = 0; i < lanes; ++i) {
-    auto place = static_cast<int>(shared.of_lane(i));
+  for (int64_t offset : offsets) {
+    auto place = static_cast<int>(offset);
     places.push_back(place < width ? place : 2 * width - count + place);
   }
   llvm::Value* x = b.CreateShuffleVector(low, high, places);
@@ -120,8 +104,9 @@ llvm::Value* Emitter::every_lane(llvm::Value* mask) {
 
 // One a lane.
 llvm::Value* Emitter::addresses(const BufferRef& p, const LaneIndex& index) {
-  llvm::Value* lanes = splat(eval_lanes(index.linear ? index.stride * vector_.lane : index.whole), vector_.lanes);
-  return b_.CreateInBoundsGEP(memory_type(p.dtype), index.linear ? address(p, index.base) : p.base, lanes);
+  bool based = index.linear || !index.offsets.empty();
+  llvm::Value* lanes = based ? behind_base(index) : splat(eval_lanes(index.whole), vector_.lanes);
+  return b_.CreateInBoundsGEP(memory_type(p.dtype), based ? address(p, index.base) : p.base, lanes);
 }
 
 // What is read where a mask says that nothing is, so that there is no branch. Its address must differ from every buffer's, or
@@ -259,30 +244,28 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   int lanes = vector_.lanes;
   auto* type = llvm::FixedVectorType::get(scalar, lanes);
   auto* zero = llvm::Constant::getNullValue(type);
-  std::optional<SharedElements> shared;
-  if (!index.linear && !target_.gpu) shared = shared_elements(index.whole, vector_.lane, lanes);
   bool masked = mask && lanes_of(mask) > 1, neighbours = index.linear && index.stride.is(1),
        readable = target_.has_masks(size_of(p.dtype)) || !(masked || vector_.mask), few = few_steps(index) && readable;
-  if (shared && (!readable || varies(shared->base))) shared.reset();
+  bool near = !index.offsets.empty() && index.span() <= 2 * lanes && readable;
   // A masked read of no element is slow where there is no memory: it looks whether there is a fault to suppress.
-  bool looks = (neighbours || few || shared) && mask && !target_.gpu, by_lane = looks && lanes_of(mask) > 1;
+  bool looks = (neighbours || few || near) && mask && !target_.gpu, by_lane = looks && lanes_of(mask) > 1;
   llvm::Value* condition = looks ? mask : nullptr;
   if (looks && !by_lane) mask = nullptr;
   mask = full_mask(mask);
   if (by_lane) condition = b_.CreateOrReduce(mask);
   llvm::Value* x;
-  if (neighbours || few || shared) {
-    llvm::Value* at = address(p, shared ? shared->base : index.base);
+  if (neighbours || few || near) {
+    llvm::Value* at = address(p, index.base);
     if (condition) at = b_.CreateSelect(condition, at, zeros());
     Read read = [&](llvm::Value* from, llvm::Value* some) -> llvm::Value* {
-      if (shared) return load_shared(b_, *shared, lanes, scalar, from, align, some);
+      if (near) return load_offsets(b_, index.offsets, scalar, from, align, some);
       if (few) return load_strided(type, from, index.stride.constant(), align, some);
       if (some) return b_.CreateMaskedLoad(type, from, align, some, zero);
       return b_.CreateAlignedLoad(type, from, align);
     };
-    int64_t steps = few ? index.stride.constant() : 1;
+    int64_t span = near ? index.span() : few ? lanes * index.stride.constant() : lanes;
     // The lanes of a mask are no lanes of what is read where these share elements.
-    bool border = by_lane && (!target_.masks || shared) && lanes * steps * size_of(p.dtype) <= kZeroBytes;
+    bool border = by_lane && (!target_.masks || near) && span * size_of(p.dtype) <= kZeroBytes;
     x = border ? load_at_border(read, at, mask, condition) : read(at, mask);
   } else if (index.linear && index.stride.is(-1) && !mask) {
     std::vector<int> reverse;

@@ -56,6 +56,8 @@ Emitter::Values Emitter::emit_node(const Node* n) {
   switch (*kind) {
     case LoopOp::Index: {
       LaneIndex index = lane_index(at_copy(n->arg<ir::Expr>(0)));
+      if (!index.offsets.empty())
+        return {b_.CreateAdd(splat(eval_expr(index.base), vector_.lanes), behind_base(index))};
       if (!index.linear) return {eval_lanes(index.whole)};
       if (index.stride.is(0)) return {eval_expr(index.base)};
       return {eval_lanes(index.base + index.stride * vector_.lane)};

@@ -9,8 +9,6 @@ namespace brasa::compiler {
 
 namespace {
 
-// Ids of the symbols that stand for a vector's start and lane; no graph has as many sizes or loops.
-constexpr uint32_t kStartId = 0xF0000000, kLaneId = 0xF0000001;
 // Stands for the loop whose lanes a function is called for.
 constexpr int kCallersLoop = 63;
 
@@ -376,109 +374,6 @@ void Emitter::emit_copies(const Loop& loop, const Values& iterations) {
       frames_.pop_back();
     }
   }
-}
-
-void Emitter::emit_vector(const Loop& loop) {
-  const For& f = analysis_.loops()[loop.loop];
-  Expr n = at_copy(f.extent());
-  llvm::Value* end = eval_expr(n);
-  llvm::Value* done = i64(0);
-  auto trips = [&](int64_t from, int64_t width) { return n.is_constant() ? (n.constant() - from) / width : -1; };
-  int64_t from = 0;
-  auto full = [&](int copies) {
-    int64_t width = int64_t{f.width} * copies, count = trips(from, width);
-    if (count == 0) return;
-    llvm::Value* stop =
-        n.is_constant() ? i64(from + count * width) : b_.CreateNSWSub(end, b_.CreateURem(end, i64(width)));
-    emit_vector_part(loop, done, stop, f.width, copies, nullptr, count);
-    done = stop;
-    if (n.is_constant()) from += count * width;
-  };
-  // Full steps, then single vectors, then what is left of the last one; masked single vectors do the last two in one. A long body is
-  // emitted once: masks cost it little, and a copy of it as much to compile as itself.
-  bool masked = f.width > 1 && !provably_divisible(n, int64_t{f.width} * f.unroll) && ends_masked(loop.loop);
-  bool once = masked && f.unroll == 1 && is_long(loop.loop);
-  if (!once) full(f.unroll);
-  if (provably_divisible(n, int64_t{f.width} * f.unroll)) return;
-  if (f.unroll > 1 && !masked) {
-    full(1);
-    if (provably_divisible(n, f.width)) return;
-  }
-  if (f.width == 1) return;
-  if (masked) {
-    int64_t count = n.is_constant() ? (n.constant() - from + f.width - 1) / f.width : -1;
-    if (count == 0) return;
-    if (count < 0 && f.unroll == 1 && !once)
-      // At most one.
-      emit_if(b_.CreateICmpSLT(done, end), [&] { emit_vector_part(loop, done, end, f.width, 1, end, 1); });
-    else
-      emit_vector_part(loop, done, end, f.width, 1, end, count, once);
-  } else {
-    int64_t count = n.is_constant() ? n.constant() - from : -1;
-    if (count != 0) emit_vector_part(loop, done, end, 1, 1, nullptr, count);
-  }
-}
-
-// Whether a mask covers what a vector loop's last vector lacks. Masks of 32 and 64 bits alone do where all memory of the loop has
-// such elements, and is written where it lies.
-bool Emitter::ends_masked(int loop) {
-  if (target_.masks || !target_.wide_masks) return target_.masks;
-  Ranges bit = Ranges{1} << loop;
-  enter_vector(loop, analysis_.loops()[loop].width, 1, nullptr);
-  auto fits = [&](const Node* n) {
-    auto kind = loop_kind(n->op);
-    if (!kind || !((analysis_.of(n) | analysis_.inside(n)) & bit)) return true;
-    if (kind == LoopOp::Load || kind == LoopOp::Stage) return size_of(n->types[0].dtype) >= 4;
-    if (kind != LoopOp::Store) return true;
-    Expr index = n->arg<Expr>(1);
-    if (size_of(type_of(n->arg<Value>(0)).dtype) < 4 || !n->arg<std::string>(5).empty() ||
-        std::any_of(index->symbols->begin(), index->symbols->end(),
-                    [](Expr s) { return s->kind == ir::ExprKind::Value; }))
-      return false;
-    LaneIndex lanes = lane_index(at_copy(index));
-    return lanes.linear && (lanes.stride.is(0) || lanes.stride.is(1));
-  };
-  bool all = std::all_of(graph_.nodes().begin(), graph_.nodes().end(), fits);
-  vector_ = {};
-  return all;
-}
-
-bool Emitter::is_long(int loop) const {
-  constexpr int kLong = 64;
-  Ranges bit = Ranges{1} << loop;
-  return std::count_if(graph_.nodes().begin(), graph_.nodes().end(),
-                       [&](const Node* n) { return (analysis_.of(n) & bit) != 0; }) > kLong;
-}
-
-void Emitter::enter_vector(int loop, int lanes, int copies, llvm::Value* start) {
-  vector_ = {};
-  vector_.loop = loop;
-  vector_.lanes = lanes;
-  vector_.copies = copies;
-  vector_.start = start;
-  vector_.symbol = Expr::size(kStartId, 0, int64_t{lanes} * copies);
-  vector_.lane = lanes > 1 ? Expr::range(kLaneId, lanes) : Expr(0);
-}
-
-void Emitter::emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
-                               llvm::Value* mask_limit, int64_t constant_trips, bool mostly_whole) {
-  auto body = [&](llvm::Value* start) {
-    enter_vector(loop.loop, lanes, copies, start);
-    if (mask_limit) {
-      // More than 0 are left; if full steps went before, few.
-      llvm::Value* left = b_.CreateNSWSub(mask_limit, start);
-      if (mostly_whole) left = intrinsic(llvm::Intrinsic::umin, {left, i64(lanes)});
-      left = b_.CreateTrunc(left, b_.getInt32Ty());
-      vector_.mask = b_.CreateICmpSLT(lane_numbers(lanes, b_.getInt32Ty()), splat(left, lanes));
-      if (mostly_whole) vector_.whole = b_.CreateICmpEQ(left, b_.getInt32(lanes));
-    }
-    emit_block(loop.body);
-    vector_ = {};
-  };
-  if (constant_trips == 1)
-    with_frame([&] { body(begin); });
-  else
-    emit_counted(begin, end, i64(int64_t{lanes} * copies), constant_trips > 0, body);
 }
 
 }  // namespace brasa::compiler

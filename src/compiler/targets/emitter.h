@@ -3,6 +3,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -41,11 +42,12 @@ class Emitter {
   };
 
   // The vector loop around the current place. `copies` vectors of `lanes` lanes are computed side by side; lane i of
-  // copy c has the loop index start + c * lanes + i.
+  // copy c has the loop index start + first + c * lanes + i.
   struct VectorState {
     int loop = -1;
     int lanes = 1, copies = 1, copy = 0;
     llvm::Value* start = nullptr;
+    int64_t first = 0;                   // of a vector that is left of a step of several copies
     llvm::Value* mask = nullptr;         // <lanes x i1>, null for all
     llvm::Value* whole = nullptr;        // whether the mask is all, where it may be and may not be
     ir::Expr symbol;                     // stands for `start` in expressions, with its known multiple
@@ -62,11 +64,13 @@ class Emitter {
     int lanes = 1;            // then: of a vector
   };
 
-  // An index as seen by the lanes: base + stride * lane, or a vector of any indices.
+  // An index as seen by the lanes: base + stride * lane, or base + offsets[lane], or a vector of any indices.
   struct LaneIndex {
     bool linear = true;
     ir::Expr base, stride;
+    std::vector<int64_t> offsets;  // the least of them is 0; none where the index is linear, or they are not known
     ir::Expr whole;
+    int64_t span() const { return 1 + *std::max_element(offsets.begin(), offsets.end()); }
   };
 
   // emitter.cpp: structure
@@ -81,17 +85,22 @@ class Emitter {
   void emit_iterations(const Loop& loop, ir::Expr count);
   void emit_copies(const Loop& loop, const Values& iterations);
   void divide_before(const Loop& loop);
-  void emit_vector(const Loop& loop);
-  bool ends_masked(int loop);
-  bool is_long(int loop) const;
-  void enter_vector(int loop, int lanes, int copies, llvm::Value* start);
   void emit_counted(llvm::Value* begin, llvm::Value* end, llvm::Value* step, bool at_least_once,
                     const std::function<void(llvm::Value*)>& body);
-  void emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
-                        llvm::Value* mask_limit, int64_t constant_trips, bool mostly_whole = false);
   void for_combinations(Ranges ranges, bool copies, const std::function<void()>& f);
   void emit_if(llvm::Value* condition, const std::function<void()>& body);
   void with_frame(const std::function<void()>& f);
+
+  // emit_vector.cpp: vector loops
+  void emit_vector(const Loop& loop);
+  void emit_rest(const Loop& loop, llvm::Value* start, llvm::Value* end, int64_t count);
+  void mask_end(llvm::Value* left, bool mostly_whole);
+  bool ends_masked(int loop);
+  bool repeats(const Loop& loop);
+  bool is_long(int loop) const;
+  void enter_vector(int loop, int lanes, int copies, llvm::Value* start, int64_t step = 0);
+  void emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
+                        llvm::Value* mask_limit, int64_t constant_trips, bool mostly_whole = false);
 
   // emit_elements.cpp: baseline code, which runs vector loops element by element
   void emit_elements(const Loop& loop);
@@ -135,6 +144,8 @@ class Emitter {
   llvm::Value* divide_lanes(ir::ExprKind kind, llvm::Value* a, llvm::Value* d);
   ir::Expr at_copy(ir::Expr e);
   LaneIndex lane_index(ir::Expr e);
+  void find_offsets(LaneIndex& index);
+  llvm::Value* behind_base(const LaneIndex& index);
   bool split(ir::Expr e, ir::Expr& base, ir::Expr& stride);
   bool varies(ir::Expr e);
   llvm::Value* compare_indices(ScalarOp op, const ir::Node* n);
