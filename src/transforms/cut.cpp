@@ -70,7 +70,7 @@ class Cutter {
     if (!keeping_.spare || kept_bytes(out) < kWorthwhile) return out;
     Cut less = with(by_cost(kept_bytes(out), true));
     int64_t most = bytes(out);
-    return bytes(less) < most - most / 16 ? less : out;
+    return bytes(less) < most - most / 4 ? less : out;
   }
 
  private:
