@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/compile.h"
+#include "compiler/passes/pass_runner.h"
 #include "ir/copy.h"
 #include "ops/decompose.h"
 #include "support/settings.h"
@@ -77,7 +78,8 @@ std::unique_ptr<ir::Graph> recomputing_graph(const Trace& trace, const std::vect
   for (ir::Output& o : checks) primitives.add_check(o.value, std::move(o.check));
   KeptValues kept(trace, primitives, [&](Number n) { return map.find(body.values[n]); }, options);
   kept.keeping.repeats_cheap = false;
-  kept.keeping.spare = !memory_budget_of(options) && device.on_host();
+  kept.keeping.spare =
+      !memory_budget_of(options) && device.on_host() && !compiler::PassRunner::switched_off("spare_memory");
   return transforms::recompute(primitives, kept.forward, facts, kept.keeping);
 }
 

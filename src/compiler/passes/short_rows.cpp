@@ -13,17 +13,23 @@ constexpr int64_t kShort = 8;
 // Fewer elements do not make up for the time that code for one length more takes to compile.
 constexpr int64_t kMany = 1 << 14;
 
-void ask_of(const ir::Shape& shape, const PassContext& context) {
-  if (shape.size() < 2) return;
+// Whether the rows' length is, or becomes, known.
+bool ask_of(const ir::Shape& shape, const PassContext& context) {
+  if (shape.size() < 2) return false;
   ir::Facts& facts = context.facts;
   Expr last = facts.known(shape.back());
-  if (last.is_constant() || at_least(last, kShort, context)) return;
-  if (!at_least(facts.known(ir::product(shape)), kMany, context)) return;
+  if (last.is_constant() || at_least(last, kShort, context)) return false;
+  if (!at_least(facts.known(ir::product(shape)), kMany, context)) return false;
   for (Expr s : *last->symbols) facts.equal(s, facts.hint(s));
-  // As few of them are no vector's either.
-  Expr rows = facts.known(shape[shape.size() - 2]);
+  return true;
+}
+
+// So few short rows one behind the other in an operand that they are no vector's either. Of a result, whose sizes may be a call's numbers, it
+// would be code for each pair of numbers.
+void ask_of_few(const ir::Shape& shape, const PassContext& context) {
+  Expr rows = context.facts.known(shape[shape.size() - 2]);
   if (rows.is_constant() || at_least(rows, kShort, context)) return;
-  for (Expr s : *rows->symbols) facts.equal(s, facts.hint(s));
+  for (Expr s : *rows->symbols) context.facts.equal(s, context.facts.hint(s));
 }
 
 // How far apart rows lie that follow each other, or nearly: a vector takes neighbouring ones.
@@ -38,7 +44,8 @@ void ask_of_steps(const ir::Input& in, const PassContext& context) {
 
 void ask_for_short_rows(Primitives& p, const PassContext& context) {
   if (context.machine.gpu || !context.size_classes) return;
-  for (const ir::Input& in : p.graph->inputs()) ask_of(type_of(in.value).shape, context);
+  for (const ir::Input& in : p.graph->inputs())
+    if (ask_of(type_of(in.value).shape, context)) ask_of_few(type_of(in.value).shape, context);
   for (const ir::Output& out : p.graph->outputs()) ask_of(type_of(out.value).shape, context);
   // Sums along rows of what is in no memory, such as the differences of pairs of short rows.
   for (const ir::Node* n : p.graph->nodes()) {
