@@ -25,6 +25,10 @@ std::vector<bool> forward_events(const Trace& trace) {
   return events;
 }
 
+bool any_checkpoint(const Trace& trace) {
+  return std::any_of(trace.events.begin(), trace.events.end(), [](const Event& e) { return e.checkpoint != 0; });
+}
+
 }  // namespace
 
 std::optional<double> memory_budget_of(const CompileOptions& options) {
@@ -62,7 +66,9 @@ KeptValues::KeptValues(const Trace& trace, const ir::Graph& primitives, const st
 std::unique_ptr<ir::Graph> recomputing_graph(const Trace& trace, const std::vector<Delivery>& deliveries,
                                              const CompileOptions& options, ir::Facts& facts, runtime::Device& device) {
   bool has_backward = std::any_of(trace.events.begin(), trace.events.end(), [](const Event& e) { return e.backward; });
-  if (!has_backward) return nullptr;
+  std::optional<double> budget = memory_budget_of(options);
+  bool spare = !budget && device.on_host() && !compiler::PassRunner::switched_off("spare_memory");
+  if (!has_backward || (!spare && !any_checkpoint(trace) && budget.value_or(1) >= 1)) return nullptr;
   Trace::Body body = trace.body();
   std::vector<ir::Value> values;
   for (const Delivery& d : deliveries) values.push_back(d.of(*body.graph, body.values.at(d.number)));
@@ -78,8 +84,7 @@ std::unique_ptr<ir::Graph> recomputing_graph(const Trace& trace, const std::vect
   for (ir::Output& o : checks) primitives.add_check(o.value, std::move(o.check));
   KeptValues kept(trace, primitives, [&](Number n) { return map.find(body.values[n]); }, options);
   kept.keeping.repeats_cheap = false;
-  kept.keeping.spare =
-      !memory_budget_of(options) && device.on_host() && !compiler::PassRunner::switched_off("spare_memory");
+  kept.keeping.spare = spare;
   return transforms::recompute(primitives, kept.forward, facts, kept.keeping);
 }
 

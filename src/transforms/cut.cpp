@@ -67,8 +67,9 @@ class Cutter {
     Cut out = with({});
     auto bytes = [&](const Cut& c) { return measure ? measure(c) : kept_bytes(c); };
     if (keeping_.budget < 1) return within(keeping_.budget, out, bytes);
-    if (!keeping_.spare || kept_bytes(out) < kWorthwhile) return out;
-    Cut less = with(by_cost(kept_bytes(out), true));
+    int64_t kept = keeping_.spare ? kept_bytes(out) : 0;
+    if (kept < kWorthwhile) return out;
+    Cut less = with(by_cost(kept, true));
     int64_t most = bytes(out);
     return bytes(less) < most - most / 4 ? less : out;
   }
@@ -181,8 +182,9 @@ class Cutter {
     return leaves_[n.id] || compared_[n.id] || !cheap(n) || !keeping_.repeats_cheap;
   }
 
-  // What may be computed again to save memory, if it is much of it, the cheapest for its bytes first. Of what costs the same, as the layers of a network do, the
-  // first ones of any number are spread over the graph: what is computed again in one piece waits for its readers, too.
+  // What may be computed again to save memory, if it is no small part of `all`, the cheapest for its bytes first. Of what costs the same, as
+  // the layers of a network do, the first ones of any number are spread over the graph: what is computed again in one piece waits for its
+  // readers, too.
   std::vector<const Node*> by_cost(int64_t all, bool only_cheap) const {
     constexpr int64_t kSmall = 4096;  // part of all that waits: the count of an optimizer's steps, sums of rows
     std::vector<std::pair<double, const Node*>> costs;

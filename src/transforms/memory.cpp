@@ -68,18 +68,16 @@ class Peak {
   };
   About& of(const ir::Node& n) { return about_[n.id]; }
   const About& of(const ir::Node& n) const { return about_[n.id]; }
-  static bool is_pointwise(const ir::Node& n) { return ops::kind_of(n) == ops::Kind::Pointwise; }
   static bool is_view(const ir::Node& n) { return ops::is_view(ops::kind_of(n)); }
-  static bool is_loop(const ir::Node& n) {
-    return is_pointwise(n) || is_view(n) || ops::kind_of(n) == ops::Kind::Reduce;
-  }
+  static bool is_element_wise(const ir::Node& n) { return ops::kind_of(n) == ops::Kind::Pointwise || is_view(n); }
+  static bool is_loop(const ir::Node& n) { return is_element_wise(n) || ops::kind_of(n) == ops::Kind::Reduce; }
 
   void find_readers() {
     for (size_t i = nodes_.size(); i-- > 0;) {
       const ir::Node& node = *nodes_[i];
       const About& a = of(node);
       bool loop = is_view(node) ? a.in_loops && ops::kind_of(node) != ops::Kind::Later : is_loop(node);
-      bool to_results = (is_pointwise(node) || is_view(node)) && (a.result || a.to_results);
+      bool to_results = is_element_wise(node) && (a.result || a.to_results);
       node.for_each_input([&](ir::Value v) {
         of(*v.node).in_loops = of(*v.node).in_loops && loop;
         of(*v.node).to_results = of(*v.node).to_results && to_results;
@@ -94,7 +92,7 @@ class Peak {
       stage_.push_back((i == 0 ? 0 : stage_[i - 1]) + !is_loop(node));
       About& a = of(node);
       a.place = i;
-      if (!a.to_results || !(is_pointwise(node) || is_view(node))) continue;
+      if (!a.to_results || !is_element_wise(node)) continue;
       a.place = 0;
       node.for_each_input([&](ir::Value v) { a.place = std::max(a.place, of(*v.node).place); });
     }
@@ -105,7 +103,7 @@ class Peak {
       const ir::Node& node = *nodes_[i];
       About& a = of(node);
       a.last = std::max(a.last, a.place);
-      bool passes = is_view(node) || (is_pointwise(node) && a.in_loops && !a.result && follows(node));
+      bool passes = is_view(node) || (is_element_wise(node) && a.in_loops && !a.result && follows(node));
       bool is_leaf = ops::kind_of(node) == ops::Kind::Input || ops::is_leaf(ops::kind_of(node));
       a.lies = !passes && !a.result && !is_leaf;
       node.for_each_input(
@@ -127,8 +125,8 @@ class Peak {
   ExampleSizes sizes_;
   std::vector<ir::Node*> nodes_;
   std::vector<About> about_;  // by node
-  std::vector<size_t>
-      stage_;  // by place: loops of one stage, which lie between two operations that are none, are about one
+  // By place: loops of one stage, which lie between two operations that are none, are about one.
+  std::vector<size_t> stage_;
 };
 
 }  // namespace

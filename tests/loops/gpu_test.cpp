@@ -220,18 +220,19 @@ const std::vector<std::pair<const char*, std::function<GpuCase()>>> kCases = {
     {"columns", columns},      {"narrow columns", narrow_columns},
     {"calls", calls},          {"conditional", conditional}};
 
-runtime::KernelImage compiled(const GpuCase& c, const std::string& target) { return image_of(*c.graph, target); }
+std::string ptx_of(const ir::Graph& graph, const std::string& target = "nvptx+sm_90") {
+  runtime::KernelImage image = image_of(graph, target);
+  return {image.code.begin(), image.code.end()};
+}
 
 TEST(Nvptx, NeighboursAreOneAccess) {
-  runtime::KernelImage image = compiled(neighbours(), "nvptx+sm_90");
-  std::string ptx(image.code.begin(), image.code.end());
+  std::string ptx = ptx_of(*neighbours().graph);
   EXPECT_NE(ptx.find("ld.global.v4.f32"), std::string::npos) << ptx;
   EXPECT_NE(ptx.find("st.global.v4.f32"), std::string::npos) << ptx;
 }
 
 TEST(Nvptx, ConditionalNeighboursAreOneAccess) {
-  runtime::KernelImage image = compiled(conditional(), "nvptx+sm_90");
-  std::string ptx(image.code.begin(), image.code.end());
+  std::string ptx = ptx_of(*conditional().graph);
   EXPECT_NE(ptx.find("ld.global.v4.f32"), std::string::npos) << ptx;
   EXPECT_EQ(ptx.find("bra"), std::string::npos) << ptx;
 }
@@ -245,8 +246,7 @@ TEST(Nvptx, NarrowNeighboursAreOneAccess) {
   Expr block = b.loop("block", 2), thread = b.loop("thread", 128), lane = b.loop("unroll", 8, 8);
   Expr i = (block * 128 + thread) * 8 + lane;
   b.store(out, i, b.convert(b.op("erf", {b.convert(b.load(x, i), DType::Float32)}), DType::BFloat16));
-  runtime::KernelImage image = compiled(c, "nvptx+sm_90");
-  std::string ptx(image.code.begin(), image.code.end());
+  std::string ptx = ptx_of(*c.graph);
   EXPECT_NE(ptx.find("ld.global.v4"), std::string::npos) << ptx;
   EXPECT_EQ(ptx.find("ld.global.u16"), std::string::npos) << ptx;
   EXPECT_NE(ptx.find("ex2.approx"), std::string::npos) << ptx;
@@ -263,8 +263,7 @@ TEST(Nvptx, FunctionsByInstructions) {
     Value x = b.buffer(DType::Float32, 128), out = b.buffer(DType::Float32, 128);
     Expr i = b.loop("thread", 128);
     b.store(out, i, b.op(function, {b.load(x, i)}));
-    runtime::KernelImage image = image_of(graph, "nvptx+sm_90");
-    std::string ptx(image.code.begin(), image.code.end());
+    std::string ptx = ptx_of(graph);
     EXPECT_NE(ptx.find(instruction), std::string::npos) << ptx;
     for (const char* slow : {"div.rn", "sqrt.rn", "cvt.r"}) EXPECT_EQ(ptx.find(slow), std::string::npos) << ptx;
   }
@@ -280,8 +279,7 @@ TEST(Nvptx, OneAndErf) {
     Expr i = b.loop("thread", 128);
     Value v = b.op("erf", {b.load(x, i)});
     b.store(out, i, beside_one ? b.op("add", {b.constant(1.0, DType::Float32), v}) : v);
-    runtime::KernelImage image = image_of(graph, "nvptx+sm_90");
-    std::string ptx(image.code.begin(), image.code.end());
+    std::string ptx = ptx_of(graph);
     int count = 0;
     for (size_t at = 0; (at = ptx.find("fma.rn", at)) != ptx.npos; ++at) ++count;
     return count;
@@ -304,8 +302,7 @@ TEST(Nvptx, NeighboursBesideSumsAreOneAccess) {
   Value square = b.op("mul", {v, v});
   b.store(out, i, square);
   b.store(squares, column, b.reduce(square, {row}, "add"));
-  runtime::KernelImage image = compiled(c, "nvptx+sm_90");
-  std::string ptx(image.code.begin(), image.code.end());
+  std::string ptx = ptx_of(*c.graph);
   EXPECT_EQ(ptx.find("ld.global.u16"), std::string::npos) << ptx;
   EXPECT_NE(ptx.find("st.global.v4.f32"), std::string::npos) << ptx;
 }
@@ -320,8 +317,7 @@ TEST(Nvptx, ReadsComeBeforeExchanges) {
   Expr i = (block * 32 + thread) * 4 + lane;
   Value sum = b.reduce(b.load(x, i), {lane, thread}, "add");
   b.store(out, i, b.op("mul", {b.load(y, i), sum}));
-  runtime::KernelImage image = compiled(c, "nvptx+sm_90");
-  std::string ptx(image.code.begin(), image.code.end());
+  std::string ptx = ptx_of(*c.graph);
   EXPECT_LT(ptx.rfind("ld.global"), ptx.find("shfl.sync")) << ptx;
 }
 
@@ -336,8 +332,7 @@ TEST(Nvptx, WhatNobodyWritesIsReadBeforeItWaits) {
   Value sum = b.reduce(b.op("mul", {b.load(x, i), b.load(y, i)}), {lane, thread}, "add");
   b.store(out, block, sum);
   b.unwritten({y});
-  runtime::KernelImage image = compiled(c, "nvptx+sm_90");
-  std::string ptx(image.code.begin(), image.code.end());
+  std::string ptx = ptx_of(*c.graph);
   size_t first = ptx.find("ld.global"), waits = ptx.find("griddepcontrol.wait");
   EXPECT_LT(ptx.find("griddepcontrol.launch_dependents"), first) << ptx;
   EXPECT_LT(first, waits) << ptx;
@@ -355,16 +350,14 @@ TEST(Nvptx, ReadsOfIterationsComeBeforeWrites) {
   Value v = b.load(x, i);
   b.store(sums, column, b.reduce(v, {row}, "add"));
   b.store(out, i, b.op("mul", {v, v}));
-  runtime::KernelImage image = compiled(c, "nvptx+sm_90");
-  std::string ptx(image.code.begin(), image.code.end());
+  std::string ptx = ptx_of(*c.graph);
   size_t at = 0;
   for (int read = 0; read < 4; ++read) at = ptx.find("ld.global", at + 1);
   EXPECT_LT(at, ptx.find("st.global")) << ptx;
 }
 
 TEST(Nvptx, CallsOfALaunchReadTheirParametersWhereTheyAre) {
-  runtime::KernelImage image = compiled(calls(), "nvptx+sm_90");
-  std::string ptx(image.code.begin(), image.code.end());
+  std::string ptx = ptx_of(*calls().graph);
   EXPECT_NE(ptx.find("%ctaid.y"), std::string::npos) << ptx;
   EXPECT_EQ(ptx.find(".local"), std::string::npos) << ptx;
 }
@@ -374,8 +367,7 @@ TEST(Nvptx, AssemblesForEveryArchitecture) {
   for (const auto& [name, make] : kCases)
     for (const char* sm : {"75", "80", "86", "90"}) {
       GpuCase c = make();
-      runtime::KernelImage image = compiled(c, str("nvptx+sm_", sm));
-      std::string ptx(image.code.begin(), image.code.end());
+      std::string ptx = ptx_of(*c.graph, str("nvptx+sm_", sm));
       EXPECT_NE(ptx.find(str(".entry ", c.graph->name)), std::string::npos) << ptx;
       if (!have) continue;
       EXPECT_TRUE(brasa::test::assembles(ptx, str("-arch=sm_", sm))) << name << "\n" << ptx;

@@ -21,6 +21,16 @@ using namespace ops;  // NOLINT: the algebra on Values
 
 constexpr uint32_t kFunction = 7;
 
+Array numbers(int64_t rows, int64_t columns) {
+  Array a{DType::Float64, {rows, columns}, {}};
+  a.data.resize(static_cast<size_t>(rows * columns) * sizeof(double));
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    double v = 0.1 * static_cast<double>(i * i % 7 - 3);
+    std::memcpy(a.data.data() + i * sizeof v, &v, sizeof v);
+  }
+  return a;
+}
+
 // y = sum(tanh(tanh(x a) b)), its gradients, and which nodes are whose.
 struct Example {
   ir::Facts facts;
@@ -53,18 +63,7 @@ struct Example {
     keeping.repeats_cheap = false;
   }
 
-  static std::vector<Array> inputs() {
-    std::vector<Array> out;
-    for (int64_t rows : {3, 2, 2}) {
-      Array& a = out.emplace_back(Array{DType::Float64, {rows, 2}, {}});
-      a.data.resize(static_cast<size_t>(rows) * 2 * sizeof(double));
-      for (int64_t i = 0; i < 2 * rows; ++i) {
-        double v = 0.1 * static_cast<double>(i * i % 7 - 3);
-        std::memcpy(a.data.data() + i * sizeof v, &v, sizeof v);
-      }
-    }
-    return out;
-  }
+  static std::vector<Array> inputs() { return {numbers(3, 2), numbers(2, 2), numbers(2, 2)}; }
 };
 
 int count(const ir::Graph& g, const char* op) {
@@ -176,15 +175,7 @@ TEST(Recompute, ABudgetBoundsThePeak) {
   for (size_t i = 0; i < forward.size(); ++i)
     if (forward[i]) keeping.origin[i] = 0;
   keeping.repeats_cheap = false;
-  std::vector<Array> inputs;
-  for (int64_t rows : {16, 16}) {
-    Array& a = inputs.emplace_back(Array{DType::Float64, {rows, 4}, {}});
-    a.data.resize(static_cast<size_t>(rows) * 4 * sizeof(double));
-    for (int64_t i = 0; i < 4 * rows; ++i) {
-      double v = 0.05 * static_cast<double>(i * i % 11 - 5);
-      std::memcpy(a.data.data() + i * sizeof v, &v, sizeof v);
-    }
-  }
+  std::vector<Array> inputs{numbers(16, 4), numbers(16, 4)};
   std::vector<Array> before = ops::evaluate(graph, inputs);
   int64_t last = peak_bytes(graph, facts), most = last;
   EXPECT_GE(most, kLayers * int64_t{16 * (16 + 4) * 8});  // of each layer the wide values, and what it adds

@@ -414,7 +414,7 @@ class Planner {
           out_.prepared_bytes = shortened_(out_.prepared_bytes + bytes);
           continue;
         }
-        if (Value old = overwritten(g, s, last); old && strides.empty() && !longer_rows.count(old)) {
+        if (Value old = strides.empty() ? overwritten(g, s, last) : Value{}; old && !longer_rows.count(old)) {
           if (auto it = range_of.find(old); it != range_of.end()) range_of[v] = it->second;
           if (auto it = slot_of.find(old); it != slot_of.end()) slot_of[v] = it->second;
           if (range_of.count(v) || slot_of.count(v)) {
