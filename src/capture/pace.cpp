@@ -146,7 +146,7 @@ void Pace::judge(const Work& work) {
   if (work.operators.size() > kMostOperators || work.bytes > kMostBytes) return;
   if (known_.size() == kVerdicts) return move_to(Phase::Off);
   backward_ = work.backward;
-  passed_ = false;
+  passes_ = missed_ = 0;
   call_ = alike_ == Alike::Whole ? kNever : 0;
   forget_times();
   move_to(Phase::Measuring);
@@ -180,21 +180,29 @@ void Pace::try_call(bool compiled, double seconds, uint64_t first_node) {
   trials_.push_back({compiled, seconds, autograd::Meter::make(first_node, autograd::next_sequence_nr())});
 }
 
-// Calls whose backward pass has come. Where none comes for many calls, it is the call alone that counts.
+// Calls whose backward pass has come. Where none comes for many calls, or for most, it is the call alone that counts.
 void Pace::end_trials() {
   auto measuring = [&] { return phase_.load(std::memory_order_relaxed) == Phase::Measuring; };
   bool passed = std::any_of(trials_.begin(), trials_.end(), [](const Trial& t) { return t.meter->passed(); });
-  if (passed && !std::exchange(passed_, true)) forget_times();
+  if (passed && passes_ == 0) forget_times();
   std::deque<Trial> open;
   for (Trial& t : std::exchange(trials_, {})) {
     if (!measuring()) return;
-    if (t.meter->passed())
-      measured(t.compiled, t.seconds + t.meter->seconds());
-    else
+    if (!t.meter->passed()) {
       open.push_back(std::move(t));
+      continue;
+    }
+    ++passes_;
+    measured(t.compiled, t.seconds + t.meter->seconds());
   }
-  for (; open.size() >= kTrials && measuring(); open.pop_front())
-    if (!passed_) measured(open.front().compiled, open.front().seconds);
+  for (; open.size() >= kTrials && measuring(); open.pop_front()) {
+    if (passes_ == 0) {
+      measured(open.front().compiled, open.front().seconds);
+    } else if (++missed_ > passes_) {
+      backward_ = false;
+      return forget_times();
+    }
+  }
   if (measuring()) trials_ = std::move(open);
 }
 

@@ -121,7 +121,7 @@ class Pace {
   int calls_ = 0;                   // since the phase began
   int look_again_ = 0;              // one of so many calls is compiled while the others are plain
   bool backward_ = false;           // gradients of these graphs may be asked for later
-  bool passed_ = false;             // and were, of one that was measured
+  size_t passes_ = 0, missed_ = 0;  // and were, of so many that are measured; and not, of so many
   double call_ = 0;                 // seconds of a plain call by itself
   std::vector<double> seconds_[2];  // of measured calls, plain and compiled ones
   std::deque<Trial> trials_;
