@@ -67,8 +67,10 @@ std::unique_ptr<ir::Graph> recomputing_graph(const Trace& trace, const std::vect
                                              const CompileOptions& options, ir::Facts& facts, runtime::Device& device) {
   bool has_backward = std::any_of(trace.events.begin(), trace.events.end(), [](const Event& e) { return e.backward; });
   std::optional<double> budget = memory_budget_of(options);
-  bool spare = !budget && device.on_host() && !compiler::PassRunner::switched_off("spare_memory");
-  if (!has_backward || (!spare && !any_checkpoint(trace) && budget.value_or(1) >= 1)) return nullptr;
+  using Spare = transforms::Keeping::Spare;
+  bool none = budget || compiler::PassRunner::switched_off("spare_memory");
+  Spare spare = none ? Spare::Nothing : device.on_host() ? Spare::AllCheap : Spare::Operands;
+  if (!has_backward || (none && !any_checkpoint(trace) && budget.value_or(1) >= 1)) return nullptr;
   Trace::Body body = trace.body();
   std::vector<ir::Value> values;
   for (const Delivery& d : deliveries) values.push_back(d.of(*body.graph, body.values.at(d.number)));

@@ -67,9 +67,14 @@ class Cutter {
     Cut out = with({});
     auto bytes = [&](const Cut& c) { return measure ? measure(c) : kept_bytes(c); };
     if (keeping_.budget < 1) return within(keeping_.budget, out, bytes);
-    int64_t kept = keeping_.spare ? kept_bytes(out) : 0;
+    int64_t kept = keeping_.spare == Keeping::Spare::Nothing ? 0 : kept_bytes(out);
     if (kept < kWorthwhile) return out;
-    Cut less = with(by_cost(kept, true));
+    std::vector<const Node*> repeated = by_cost(kept, true);
+    if (keeping_.spare == Keeping::Spare::Operands) {
+      std::vector<bool> leads = leads_to_products();
+      std::erase_if(repeated, [&](const Node* n) { return !leads[n->id]; });
+    }
+    Cut less = with(repeated);
     int64_t most = bytes(out);
     return bytes(less) < most - most / 4 ? less : out;
   }
@@ -106,6 +111,29 @@ class Cutter {
     for (Value v : c.kept)
       if (!free_[v.node->id]) out += sizes_.bytes(type_of(v));
     return out;
+  }
+
+  // By node: whether all that the forward part makes of it are operands of products, by cheap work. What is made of inputs alone, as weights
+  // in another type, is none: no kernel of a derivative reads the same.
+  std::vector<bool> leads_to_products() const {
+    std::vector<bool> computed(graph_.nodes().size()), read(computed), leads(computed.size(), true);
+    for (const Node* n : graph_.nodes())
+      n->for_each_input([&](Value v) {
+        computed[n->id] = computed[n->id] || computed[v.node->id] || (!ir::is_input(v) && !cheap(*v.node));
+      });
+    for (const ir::Output& o : graph_.outputs()) leads[o.value.node->id] = false;
+    std::vector<Node*> live = ir::live_nodes(graph_);
+    for (size_t i = live.size(); i-- > 0;) {
+      const Node& n = *live[i];
+      leads[n.id] = leads[n.id] && read[n.id];
+      if (!forward_[n.id] || n.inputs().empty()) continue;
+      bool product = ops::kind_of(n) == ops::Kind::Dot, passes = cheap(n) && leads[n.id];
+      n.for_each_input([&](Value v) {
+        read[v.node->id] = true;
+        leads[v.node->id] = leads[v.node->id] && (passes || (product && computed[v.node->id]));
+      });
+    }
+    return leads;
   }
 
   static Value below_views(Value v) {

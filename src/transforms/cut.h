@@ -17,8 +17,14 @@ struct Keeping {
   std::vector<uint32_t> origin;
   /// The part of the memory, beyond what is needed at least, that may be used: less costs time.
   double budget = 1;
-  /// Without such a budget: cheap work is done again if the whole then takes clearly less memory.
-  bool spare = false;
+  /// Without such a budget: what is done again if the whole then takes clearly less memory.
+  enum class Spare : uint8_t {
+    Nothing,
+    /// Activations and normalisations between products: the kernels of their derivatives, which read the same, make them on their way.
+    Operands,
+    AllCheap,
+  };
+  Spare spare = Spare::Nothing;
   /// Whether cheap work outside of checkpointed functions is done again where that saves memory.
   bool repeats_cheap = true;
 };

@@ -58,8 +58,16 @@ std::vector<bool> MaxFlow::source_side(int source, int sink) {
     while (push(source, sink, kInfinite) > 0) {
     }
   }
-  std::vector<bool> side(first_.size());
-  for (size_t i = 0; i < side.size(); ++i) side[i] = level_[i] >= 0;
+  std::vector<bool> side(first_.size(), true);
+  side[sink] = false;
+  std::vector<int> leads_there{sink};
+  for (size_t i = 0; i < leads_there.size(); ++i)
+    for (int e = first_[leads_there[i]]; e >= 0; e = edges_[e].next) {
+      int from = edges_[e].to;
+      if (!side[from] || edges_[e ^ 1].capacity == 0) continue;
+      side[from] = false;
+      leads_there.push_back(from);
+    }
   return side;
 }
 

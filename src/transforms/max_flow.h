@@ -12,7 +12,7 @@ class MaxFlow {
 
   explicit MaxFlow(int nodes) : first_(nodes, -1) {}
   void edge(int from, int to, int64_t capacity);
-  /// Runs, and says for each node whether it lies on the source's side of a minimum cut (the one nearest the source).
+  /// Runs, and says for each node whether it lies on the source's side of a minimum cut (the one nearest the sink).
   std::vector<bool> source_side(int source, int sink);
 
  private:

@@ -53,9 +53,10 @@ class Recompute {
     pass(const_cast<Node&>(n).out());
   }
 
-  // What waits waits for what is done last: derivatives of a function alone are there as soon as its values.
+  // What waits waits for what is done last: derivatives of a function alone are there as soon as its values. Of products it is their operands,
+  // which come before: a result that others read beside its conversion would be made in both types.
   void pass(Value v) {
-    if (!is_made(v) || late_[v.node->id] < latest_) return;
+    if (!is_made(v) || late_[v.node->id] < latest_ || ops::kind_of(*v.node) == ops::Kind::Dot) return;
     latest_ = late_[v.node->id];
     last_ = first_(v);
   }

@@ -255,8 +255,8 @@ TEST(MemoryBudget, TakesNoMoreThanNone) {
     step(numbers({512, kFeatures}));
     arenas.push_back(step.explain().graphs.at(0).arena_bytes);
   }
-  // What the plan makes of a graph is known only about before: panels of weights, what stands where.
-  for (size_t i = 1; i < arenas.size(); ++i) EXPECT_LE(arenas[i], arenas[i - 1] + arenas[0] / 16) << i;
+  // What the plan makes of a graph is known only about before: panels of weights, what stands where. So a smaller budget may take a little more.
+  for (size_t i = 1; i < arenas.size(); ++i) EXPECT_LE(arenas[i], arenas[0] * 7 / 8) << i;
   EXPECT_LT(arenas.back(), arenas[0] * 4 / 5);
 }
 

@@ -142,54 +142,82 @@ TEST(Recompute, TheLeastBudgetKeepsNothing) {
   EXPECT_EQ(kept(0), 0);
 }
 
+// A stream that each of its layers adds to, its gradients, and which nodes are whose.
+struct Stream {
+  static constexpr int kLayers = 8;
+  ir::Facts facts;
+  ir::Graph graph{ir::Level::Primitives};
+  Keeping keeping;
+  std::vector<bool> forward;
+
+  // `activated`: what a layer multiplies by the second matrix follows from a product by cheap work; else that work comes before the first one.
+  Stream(int64_t rows, bool activated) {
+    {
+      ops::Builder builder(graph, facts);
+      Value x = graph.add_input({DType::Float64, {rows, 4}, false}, "x");
+      Value w = graph.add_input({DType::Float64, {16, 4}, false}, "w"), up = prim::transpose(w, {1, 0});
+      std::vector<Value> wide, inner, stream{x};
+      for (int i = 0; i < kLayers; ++i) {
+        wide.push_back(ops::matmul2(activated ? stream.back() : ops::sin(stream.back()), up));
+        inner.push_back(activated ? ops::sin(wide.back()) : ops::tanh(wide.back()));
+        stream.push_back(stream.back() + ops::matmul2(inner.back(), w));
+      }
+      graph.add_output(ops::sum(stream.back(), {0, 1}));
+      forward.assign(graph.nodes().size(), true);
+      Value ct = ops::exp(stream.back());
+      for (int i = kLayers; i-- > 0;) {
+        graph.add_output(ops::matmul2(prim::transpose(inner[i], {1, 0}), ct));
+        Value d =
+            ops::matmul2(ct, up) * (activated ? ops::cos(wide[i]) : scalar(1., DType::Float64) - inner[i] * inner[i]);
+        Value in = activated ? stream[i] : ops::sin(stream[i]);
+        graph.add_output(ops::matmul2(prim::transpose(in, {1, 0}), d));
+        ct = ct + ops::matmul2(d, w) * ops::cos(stream[i]);
+      }
+      graph.add_output(ct);
+    }
+    forward.resize(graph.nodes().size(), false);
+    keeping.origin.assign(graph.nodes().size(), Keeping::kDerived);
+    for (size_t i = 0; i < forward.size(); ++i)
+      if (forward[i]) keeping.origin[i] = 0;
+    keeping.repeats_cheap = false;
+  }
+};
+
 // In one graph a budget is one of all that lies in memory at once: cheap work of which all follows from the first value, such as a stream that
 // each layer adds to, would lie there as a whole.
 TEST(Recompute, ABudgetBoundsThePeak) {
-  constexpr int kLayers = 8;
-  ir::Facts facts;
-  ir::Graph graph(ir::Level::Primitives);
-  Keeping keeping;
-  std::vector<bool> forward;
-  {
-    ops::Builder builder(graph, facts);
-    Value x = graph.add_input({DType::Float64, {16, 4}, false}, "x");
-    Value w = graph.add_input({DType::Float64, {16, 4}, false}, "w"), up = prim::transpose(w, {1, 0});
-    std::vector<Value> inner, stream{x};
-    for (int i = 0; i < kLayers; ++i) {
-      inner.push_back(ops::tanh(ops::matmul2(ops::sin(stream.back()), up)));
-      stream.push_back(stream.back() + ops::matmul2(inner.back(), w));
-    }
-    graph.add_output(ops::sum(stream.back(), {0, 1}));
-    forward.assign(graph.nodes().size(), true);
-    Value ct = ops::exp(stream.back());
-    for (int i = kLayers; i-- > 0;) {
-      graph.add_output(ops::matmul2(prim::transpose(inner[i], {1, 0}), ct));
-      Value d = ops::matmul2(ct, up) * (scalar(1., DType::Float64) - inner[i] * inner[i]);
-      graph.add_output(ops::matmul2(prim::transpose(ops::sin(stream[i]), {1, 0}), d));
-      ct = ct + ops::matmul2(d, w) * ops::cos(stream[i]);
-    }
-    graph.add_output(ct);
-  }
-  forward.resize(graph.nodes().size(), false);
-  keeping.origin.assign(graph.nodes().size(), Keeping::kDerived);
-  for (size_t i = 0; i < forward.size(); ++i)
-    if (forward[i]) keeping.origin[i] = 0;
-  keeping.repeats_cheap = false;
+  Stream s(16, false);
   std::vector<Array> inputs{numbers(16, 4), numbers(16, 4)};
-  std::vector<Array> before = ops::evaluate(graph, inputs);
-  int64_t last = peak_bytes(graph, facts), most = last;
-  EXPECT_GE(most, kLayers * int64_t{16 * (16 + 4) * 8});  // of each layer the wide values, and what it adds
+  std::vector<Array> before = ops::evaluate(s.graph, inputs);
+  int64_t last = peak_bytes(s.graph, s.facts), most = last;
+  EXPECT_GE(most, Stream::kLayers * int64_t{16 * (16 + 4) * 8});  // of each layer the wide values, and what it adds
   for (double budget : {0.75, 0.5, 0.0}) {
-    keeping.budget = budget;
-    auto again = recompute(graph, forward, facts, keeping);
+    s.keeping.budget = budget;
+    auto again = recompute(s.graph, s.forward, s.facts, s.keeping);
     ASSERT_TRUE(again) << budget;
-    EXPECT_LT(peak_bytes(*again, facts), last) << budget << "\n" << ir::print(*again);
-    last = peak_bytes(*again, facts);
+    EXPECT_LT(peak_bytes(*again, s.facts), last) << budget << "\n" << ir::print(*again);
+    last = peak_bytes(*again, s.facts);
     std::vector<Array> now = ops::evaluate(*again, inputs);
     ASSERT_EQ(before.size(), now.size());
     for (size_t i = 0; i < before.size(); ++i) EXPECT_EQ(before[i].data, now[i].data) << i;
   }
   EXPECT_LT(last, most / 2);
+}
+
+// Activations between products are computed again, the stream is not: nothing that reads the same would do it on its way.
+TEST(Recompute, SparesOperandsOfProducts) {
+  Stream s(int64_t{1} << 16, true);
+  EXPECT_EQ(recompute(s.graph, s.forward, s.facts, s.keeping), nullptr);
+  s.keeping.spare = Keeping::Spare::Operands;
+  auto again = recompute(s.graph, s.forward, s.facts, s.keeping);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(count(*again, "prim::sin"), 2 * Stream::kLayers);
+  for (const char* op : {"prim::add", "prim::dot_general"}) EXPECT_EQ(count(*again, op), count(s.graph, op)) << op;
+  EXPECT_LT(peak_bytes(*again, s.facts), peak_bytes(s.graph, s.facts) * 3 / 4);
+  for (const ir::Node* n : ir::live_nodes(*again)) {
+    bool waits_for_product = n->op->name() == "prim::later" && n->inputs()[1].node->op->name() == "prim::dot_general";
+    EXPECT_FALSE(waits_for_product);
+  }
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ struct Cluster {
   std::vector<Node*> roots;               // in topological order
   std::vector<int> producers, consumers;  // clusters; may repeat, may name merged ones
   int merged_into = -1;
-  int nodes = 0;  // that its expressions are made of
+  int nodes = 0;       // that its expressions are made of
+  bool again = false;  // for the second time, so that it need not lie in memory in between
 };
 
 using Access = std::function<void(Value, const Index&)>;
@@ -116,9 +117,12 @@ class Fuser {
   }
 
   void make_clusters() {
+    std::vector<bool> again(graph_.nodes().size());
     for (Node* n : live_) {
+      again[n->id] = prim_of(n) == Prim::Later;
+      n->for_each_input([&](Value v) { again[n->id] = again[n->id] || (again[v.node->id] && !memory_[v.node->id]); });
       if (!memory_[n->id] || prim_of(n) == Prim::Input) continue;
-      Cluster k{group_kind(n), domain_of(before_reshapes(n)), {n}, {}, {}, -1, 0};
+      Cluster k{group_kind(n), domain_of(before_reshapes(n)), {n}, {}, {}, -1, 0, again[n->id]};
       if (k.kind == GroupKind::Loops && is_reduction(prim_of(n))) k.domain = reduced_domain(n);
       if (k.kind == GroupKind::Loops && prim_of(n) == Prim::Scan) k.domain.scanned = scanned_dim(n);
       int id = static_cast<int>(clusters_.size());
@@ -357,8 +361,10 @@ class Fuser {
     Domain d;
     if (kp.roots.size() + kc.roots.size() > kMaxRoots || kp.nodes + kc.nodes > kMostNodes || !compatible(kp, kc, d))
       return;
-    // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join.
-    if (!reads && (kp.kind == GroupKind::Contraction || kp.domain.folds() != kc.domain.folds())) return;
+    // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join; but what is made again,
+    // as a normalisation's result, is made where its derivative walks along the same rows.
+    bool alike = kp.domain.folds() == kc.domain.folds() || (machine_.gpu && (kp.again || kc.again));
+    if (!reads && (kp.kind == GroupKind::Contraction || !alike)) return;
     if (!reads && stays_apart(kp, kc)) return;
     // What overwrites an input beside a reduction could not be computed in its memory.
     if (machine_.gpu && (kp.domain.has_reduced() || kc.domain.has_reduced()) && (overwrites(kp) || overwrites(kc)))
@@ -369,6 +375,7 @@ class Fuser {
     if (!aligned(kp, kc, d) || (!reads && !aligned(kc, kp, d)) || buffers(kp, kc) > kMaxBuffers) return;
     kp.domain = d;
     kp.nodes += kc.nodes;
+    kp.again = kp.again || kc.again;
     kp.roots.insert(kp.roots.end(), kc.roots.begin(), kc.roots.end());
     std::sort(kp.roots.begin(), kp.roots.end(), [](Node* a, Node* b) { return a->id < b->id; });
     auto add = [&](std::vector<int>& to, const std::vector<int>& from) {
