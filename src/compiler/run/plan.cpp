@@ -10,6 +10,7 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
 #include "compiler/run/block.h"
+#include "compiler/run/in_place.h"
 #include "ir/text.h"
 #include "support/error.h"
 
@@ -134,7 +135,7 @@ class Planner {
       auto it = place_.find(g.outputs[k]);
       const Place* p = g.outputs[k] == v ? &place : it != place_.end() ? &it->second : nullptr;
       if (!p || p->kind != Place::Input) continue;
-      overwritten[k] = inside(g, graph_.inputs()[p->index].value);
+      overwritten[k] = input_for(g, graph_.inputs()[p->index].value);
     }
     std::vector<std::vector<bool>> reads(n, std::vector<bool>(g.graph->nodes().size()));  // by output and node
     for (size_t k = 0; k < n; ++k) {
@@ -163,47 +164,6 @@ class Planner {
     reordered(g.outputs);
     reordered(g.output_strides);
     reordered(g.graph->outputs());
-    return true;
-  }
-
-  // The element at an index is made of those at the same index.
-  static bool keeps_index(const ir::Node* n) {
-    Prim p = prim_of(n);
-    return p == Prim::Pointwise || (p == Prim::Reshape && n->types[0].shape == type_of(n->arg<Value>(0)).shape);
-  }
-
-  // The group's own input for a value of the whole graph.
-  static Value inside(const Group& g, Value whole) {
-    auto it = std::find(g.inputs.begin(), g.inputs.end(), whole);
-    return it == g.inputs.end() ? Value{} : g.graph->inputs()[it - g.inputs.begin()].value;
-  }
-
-  // A scatter that reads `old` as what its updates go into, and nowhere else.
-  static bool only_updates(const Group& g, Value old) {
-    const ir::Node* scatter = g.graph->outputs()[0].value.node;
-    Value in = inside(g, old);
-    if (g.outputs.size() != 1 || scatter->arg<Value>(0) != in) return false;
-    int reads = 0;
-    for (const ir::Node* n : g.graph->nodes()) n->for_each_input([&](Value v) { reads += v == in; });
-    return reads == 1;
-  }
-
-  // Every read of `old` in the group is of the element that the same iteration overwrites.
-  static bool same_elements(const Group& g, Value old) {
-    if (g.kind == GroupKind::Scatter) return only_updates(g, old);
-    if (g.domain.has_reduced() || (g.kind != GroupKind::Loops && g.kind != GroupKind::Contraction)) return false;
-    Value in = inside(g, old);
-    if (type_of(in).shape != g.domain.dims) return false;
-    // From there to the outputs only point-wise work on the whole domain.
-    std::vector<bool> tainted(g.graph->nodes().size());
-    tainted[in.node->id] = true;
-    for (const ir::Node* n : g.graph->nodes()) {
-      bool reads = false;
-      n->for_each_input([&](Value v) { reads |= tainted[v.node->id]; });
-      if (!reads) continue;
-      if (!keeps_index(n)) return false;
-      tainted[n->id] = true;
-    }
     return true;
   }
 
