@@ -16,11 +16,24 @@ Value flat_index(Value x) { return prim::iota(shape_of(x), 0, kInt); }
 
 // Positions of the first `n` true elements of a flat mask: each writes its index where the running count of true ones says. The
 // others write into one place more, which is cut off. Nothing is added there: a sum of all others would be one long chain.
-Value positions(Value mask, Expr n) {
+Value scattered_positions(Value mask, Expr n) {
   Value rank = prim::scan(convert(mask, kInt), 0, "add") - 1, end = size_tensor(n, shape_of(mask));
   Value to = where(mask, minimum(rank, end), end);
   Value out = prim::scatter(full(0, {n + Expr(1)}, kInt), {to}, flat_index(mask), {0}, "");
   return prim::slice(out, {Expr(0)}, {n}, {Expr(1)});
+}
+
+std::vector<Type> positions_type(const Args& args) {
+  const Type& mask = ir::type_of(args[0].get<Value>());
+  BRASA_CHECK(mask.rank() == 1 && mask.dtype == DType::Bool, "prim::positions is not defined for ", mask);
+  return {{kInt, {args[1].get<Expr>()}, false}};
+}
+
+// A target that has a function for it leaves out whole pieces of the mask.
+Value positions(Value mask, Expr n) {
+  const Row& row = at("prim::positions");
+  if (TargetScope::takes(row, {mask, n})) return Builder::current().call(row, {mask, n})[0];
+  return scattered_positions(mask, n);
 }
 
 Value is_set(Value x) { return dtype_of(x) == DType::Bool ? x : ne(x, 0); }
@@ -287,6 +300,13 @@ void add_counted(Table& t) {
       .sized(nonzero_count, [](Value x, Expr n) { return nonzero_columns(at_least_1d(x), n); })
       .no_gradient()
       .samples({{bools(3, 4)}, {bools()}});
+  t.prim("positions(Tensor mask, SymInt count) -> Tensor")
+      .doc("The places of a vector's first `count` true elements; behind the last one 0.")
+      .kind(Kind::Whole)
+      .no_gradient()
+      .type(positions_type)
+      .composed(scattered_positions)
+      .samples({{bools(9), 3}, {bools(4), 6}, {bools(0), 2}});
   t.op("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor")
       .doc("nonzero's first `size` rows, filled up with fill_value.")
       .composed(nonzero_static)

@@ -74,6 +74,24 @@ Value bins_of(Value column, Value edges) {
                where(eq(bin, last), constant_like(bin, -1), bin));
 }
 
+// The same among even edges: where the element lies between the outermost ones says which bin it is, or a neighbour of it.
+Value even_bins_of(Value column, Value edges) {
+  Value x = to_opmath(column);
+  edges = to_opmath(edges);
+  const Shape& shape = shape_of(x);
+  Expr n = size_of(edges, 0) - 1;
+  Value low = broadcast_to(narrow(edges, 0, 0, 1), shape), high = broadcast_to(narrow(edges, 0, n, 1), shape);
+  Value share = (x - low) / (high - low) * size_tensor(n, shape, dtype_of(x));
+  Value inside = logical_and(ge(x, low), le(x, high));
+  // A range beyond the largest number has no shares.
+  Value known = logical_and(inside, le(share, size_tensor(n, shape, dtype_of(x))));
+  Value last = size_tensor(n - 1, shape);
+  Value bin = minimum(convert(where(known, share, zeros_like(share)), DType::Int64), last);
+  Value before = lt(x, prim::gather(edges, {bin}, {0})), behind = ge(x, prim::gather(edges, {bin + 1}, {0}));
+  bin = minimum(bin + convert(behind, DType::Int64) - convert(before, DType::Int64), last);
+  return where(inside, bin, constant_like(bin, -1));
+}
+
 // Sums of weights (or 1) by bin; `bins` has a vector for each dimension of the result.
 Value counts(const std::vector<Value>& bins, const Shape& shape, Value weight, DType t) {
   Value at = zeros_like(bins[0]), inside = full(true, shape_of(bins[0]), DType::Bool);
@@ -167,7 +185,7 @@ std::vector<Value> edges_of(const char* op, const Points& p, const Shape& bins, 
   return out;
 }
 
-Value hist_of(const char* op, const Points& p, const std::vector<Value>& edges, Value weight, bool density) {
+Value hist_of(const char* op, const Points& p, const std::vector<Value>& edges, bool even, Value weight, bool density) {
   BRASA_CHECK(!edges.empty(), op, ": points must have at least one coordinate, got ", type_of(p.rows));
   BRASA_CHECK(same_size(size_of(p.rows, 1), Expr(static_cast<int64_t>(edges.size()))), op, ": expected ",
               size_of(p.rows, 1), " sequences of bin edges, got ", edges.size());
@@ -176,7 +194,7 @@ Value hist_of(const char* op, const Points& p, const std::vector<Value>& edges, 
   for (size_t d = 0; d < edges.size(); ++d) {
     BRASA_CHECK(rank_of(edges[d]) == 1 && !is_less(size_of(edges[d], 0), 2) && dtype_of(edges[d]) == dtype_of(p.rows),
                 op, ": expected a vector of at least two edges of the input's dtype, got ", type_of(edges[d]));
-    bins.push_back(bins_of(p.column(static_cast<int64_t>(d)), edges[d]));
+    bins.push_back((even ? even_bins_of : bins_of)(p.column(static_cast<int64_t>(d)), edges[d]));
     shape.push_back(size_of(edges[d], 0) - 1);
   }
   Value hist = counts(bins, shape, weight, dtype_of(p.rows));
@@ -193,13 +211,13 @@ std::vector<Value> histogramdd(Value x, const Shape& bins, const Range& range, V
   Points p = points_of("torch.histogramdd", x);
   check_weight("torch.histogramdd", x, weight, rank_of(x) - 1);
   std::vector<Value> edges = edges_of("torch.histogramdd", p, bins, range);
-  return with_edges(hist_of("torch.histogramdd", p, edges, weight, density), edges);
+  return with_edges(hist_of("torch.histogramdd", p, edges, true, weight, density), edges);
 }
 
 Value from_edges(Value x, const std::vector<Value>& edges, Value weight, bool density) {
   Points p = points_of("torch.histogramdd", x);
   check_weight("torch.histogramdd", x, weight, rank_of(x) - 1);
-  return hist_of("torch.histogramdd", p, edges, weight, density);
+  return hist_of("torch.histogramdd", p, edges, false, weight, density);
 }
 
 Points single(const char* op, Value x, Value weight) {
@@ -224,7 +242,7 @@ void add_one_dimension(Table& t) {
           "How many elements, or how much weight, lies between neighbours of a vector of ascending edges; as a density if asked for.")
       .composed([](Value x, Value edges, Value weight, bool density) {
         Points p = single("torch.histogram", x, weight);
-        return std::vector{hist_of("torch.histogram", p, {edges}, weight, density), edges};
+        return std::vector{hist_of("torch.histogram", p, {edges}, false, weight, density), edges};
       })
       .no_gradient()
       .samples({{floats(3, 5), floats(3)}, {floats(4), floats(2), floats(4), true}});
@@ -233,7 +251,7 @@ void add_one_dimension(Table& t) {
       .composed([](Value x, Expr bins, Range range, Value weight, bool density) {
         Points p = single("torch.histogram", x, weight);
         std::vector<Value> edges = edges_of("torch.histogram", p, {bins}, range);
-        return with_edges(hist_of("torch.histogram", p, edges, weight, density), edges);
+        return with_edges(hist_of("torch.histogram", p, edges, true, weight, density), edges);
       })
       .no_gradient()
       .samples({{floats(3, 5), 4}, {floats(4), 2, std::vector<double>{-1, 1}, floats(4), true}, {floats(0), 3}});

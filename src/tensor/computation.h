@@ -208,10 +208,14 @@ class Backward final : public Computation {
   bool may_alias() const override { return true; }
   std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override;
   const std::vector<bool>& needs() const { return needs_; }
+  /// Whether some result was found to be more than a view of an operand.
+  bool computes() const { return computes_.load(std::memory_order_relaxed); }
+  void set_computes() const { computes_.store(true, std::memory_order_relaxed); }
 
  private:
   const Computation& forward_;
   std::vector<bool> needs_, given_;
+  mutable std::atomic<bool> computes_{false};
 };
 
 }  // namespace brasa::eager

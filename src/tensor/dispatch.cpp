@@ -261,8 +261,9 @@ NamedSizes counted(Operator& op, CallArgs args) {
     }
     recorder->materialise(str(op.row().name(), ", whose result's size depends on values,").c_str());
   }
-  Tensor all = counts[0].reshape({-1});
-  for (int64_t i = 0; i < all.numel(); ++i) out.add(all[i].item<int64_t>(), 0);
+  Tensor all = counts[0].to(Device(kCPU), kInt64).contiguous();
+  const auto* sizes = static_cast<const int64_t*>(impl_of(all)->data());
+  for (int64_t i = 0; i < all.numel(); ++i) out.add(sizes[i], 0);
   return out;
 }
 

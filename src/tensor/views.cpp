@@ -3,6 +3,7 @@
 #include <brasa/autograd.h>
 
 #include <algorithm>
+#include <forward_list>
 #include <unordered_map>
 
 #include "ops/builder.h"
@@ -21,7 +22,7 @@ namespace {
 using Kind = CallArg::Kind;
 using Plans = std::vector<std::shared_ptr<const ViewPlan>>;
 
-// A call that the cache knows: same row, arguments, sizes and strides.
+// A call that the cache knows: same row, arguments, sizes and strides. Of a further tensor a view takes the type alone.
 struct CachedCall {
   std::vector<int64_t> key;
   Plans plans;  // empty: no view is possible
@@ -47,6 +48,20 @@ bool make_key(const Operator& op, CallArgs args, SmallVector<int64_t, 32>& key) 
       case Kind::Ints:
         for (uint32_t k = 0; k < (a.named ? 2 * a.size : a.size); ++k) key.push_back(a.ints[k]);
         break;
+      case Kind::Scalar:
+        if (!a.scalar->isIntegral(true) || a.scalar->type() == DType::UInt64) return false;
+        key.push_back(static_cast<int64_t>(a.scalar->type()));
+        key.push_back(a.scalar->toLong());
+        break;
+      case Kind::Tensor: {
+        // A recording has to know which tensor it is.
+        if (!a.tensor->defined() || Recorder::current()) return false;
+        const TensorImpl& other = *impl_of(*a.tensor);
+        key.push_back(other.rank() << 1 | int64_t{other.weak});
+        key.push_back(static_cast<int64_t>(other.dtype));
+        for (int64_t s : other.sizes) key.push_back(s);
+        break;
+      }
       default: return false;
     }
   }
@@ -121,6 +136,15 @@ std::optional<Plans> plan(const Operator& op, CallArgs args) {
   return plans;
 }
 
+// A tensor of the same type in next to no memory.
+Tensor of_same_type(const Tensor& t) {
+  const TensorImpl& impl = *impl_of(t);
+  StorageRef element(Storage::make(static_cast<size_t>(size_of(impl.dtype)), impl.device()));
+  Tensor out = make_tensor(std::move(element), impl.dtype, impl.sizes, Sizes(impl.sizes.size()), 0);
+  impl_of(out)->weak = impl.weak;
+  return out;
+}
+
 // One cache a thread needs no lock.
 std::shared_ptr<const CachedCall> cached(const Operator& op, CallArgs args) {
   thread_local std::unordered_map<uint64_t, std::shared_ptr<const CachedCall>> cache;
@@ -132,9 +156,12 @@ std::shared_ptr<const CachedCall> cached(const Operator& op, CallArgs args) {
   if (auto it = cache.find(h);
       keyed && it != cache.end() && std::equal(key.begin(), key.end(), it->second->key.begin(), it->second->key.end()))
     return it->second;
-  // The first argument is replaced on replay; kept, it would keep its memory.
+  // The first argument is replaced on replay; kept, it would keep its memory, and so would others in the cache.
   std::vector<CallArg> rest = args.vec();
   rest[0] = CallArg();
+  std::forward_list<Tensor> others;
+  for (CallArg& a : rest)
+    if (keyed && a.kind == Kind::Tensor) a = CallArg(others.emplace_front(of_same_type(*a.tensor)));
   auto made = std::make_shared<const CachedCall>(
       CachedCall{key.vec(), plan(op, args).value_or(Plans{}), std::make_shared<ArgStore>(rest)});
   if (!keyed) return made;

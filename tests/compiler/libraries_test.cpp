@@ -68,6 +68,16 @@ TEST(RowGroups, AnySize) {
                   });
 }
 
+// Masks of several pieces and of a few elements, with few, some and all true; room for fewer places, and for more.
+TEST(Positions, AnySize) {
+  for (int64_t size : {0, 1, 8, 61, 70'000})
+    for (double share : {0.0, 0.001, 0.5, 1.0})
+      for (int64_t count : {int64_t{0}, int64_t{5}, size / 2, size + 3})
+        check({{DType::Float32, {size}, 0, 1}}, [&](const Values& v) {
+          return ops::call_all("prim::positions", {ops::le(v[0], share), ir::Expr(count)});
+        });
+}
+
 // More operands than a kernel takes, some empty, some strided, some computed.
 TEST(Concat, ManyOperands) {
   for (DType t : {DType::Bool, DType::Int16, DType::Float32, DType::Float64})

@@ -339,6 +339,31 @@ TEST(Views, ChainsOfAnyLengthOnASmallStack) {
   });
 }
 
+// Large gradients that only look at the cotangents do so as views, and leaves keep copies. Twice, as the second time knows the places.
+TEST(Gradients, OfSumsAndJoinedTensorsAreViews) {
+  Tensor a = rand({300, 200}).requires_grad_(), b = rand({300, 100}).requires_grad_();
+  for (int i = 0; i < 2; ++i) {
+    Tensor rows = rand({300}), all = rand({300, 300}), three = tensor(3.0f);
+    Tensor of_rows = autograd::grad({a.sum(1)}, {a}, {rows})[0];
+    EXPECT_TRUE(of_rows.is_alias_of(rows));
+    EXPECT_TRUE(equal(of_rows, rows.unsqueeze(1).expand({300, 200})));
+    EXPECT_TRUE(equal(autograd::grad({a.sum()}, {a}, {three})[0], full({300, 200}, 3.0f)));
+    std::vector<Tensor> parts =
+        autograd::grad({cat({a, b.detach(), a.t().reshape({300, 200})}, 1)}, {a}, {rand({300, 500})});
+    EXPECT_FALSE(parts[0].is_view());
+    Tensor of_part = autograd::grad({cat({b, a}, 1)}, {a}, {all})[0];
+    EXPECT_TRUE(of_part.is_alias_of(all));
+    EXPECT_TRUE(equal(of_part, all.narrow(1, 100, 200)));
+    Tensor twice = autograd::grad({(cat({b, a}, 1) + cat({a, b}, 1))}, {a}, {all})[0];
+    EXPECT_TRUE(equal(twice, all.narrow(1, 100, 200) + all.narrow(1, 0, 200)));
+    EXPECT_TRUE(equal(all.narrow(1, 100, 200), of_part));
+  }
+  Tensor ct = rand({300});
+  a.sum(1).backward(ct);
+  a.mutable_grad().mul_(2);
+  EXPECT_TRUE(equal(a.grad(), (2 * ct).unsqueeze(1).expand({300, 200})));
+}
+
 TEST(Gradients, OfGradientsOfAnyLengthOnASmallStack) {
   on_small_stack([] {
     Tensor last;

@@ -9,6 +9,7 @@ extern const Implementation kBranch;
 extern const Implementation kConcat;
 extern const Implementation kFft, kFftInPlace, kFftFromHalf, kFftReal, kFftJoined;
 extern const Implementation kLoop;
+extern const Implementation kPositions;
 extern const Implementation kRowGroups;
 extern const Implementation kSort;
 extern const Implementation kSparseMm;

@@ -26,6 +26,7 @@ constexpr const Implementation* kTable[] = {
     &kSortOnDevice,
     &kSort,
     &kRowGroups,
+    &kPositions,
     &kAloneSort,
     &kAloneFft,
     &kAloneCholesky,

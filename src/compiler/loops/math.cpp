@@ -109,8 +109,8 @@ bool computes_in_double(ScalarOp op) {
   }
 }
 
-ExpandedMath expand_math(const ir::Graph& graph, bool gpu) {
-  std::set<const ir::Node*> in_sums = gpu ? only_beside_one(graph) : std::set<const ir::Node*>();
+ExpandedMath expand_math(const ir::Graph& graph, bool gpu, bool strict) {
+  std::set<const ir::Node*> in_sums = strict ? std::set<const ir::Node*>() : only_beside_one(graph);
   std::set<MathFunction> kept = gpu ? std::set<MathFunction>() : often(graph);
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(graph.level());
@@ -123,7 +123,7 @@ ExpandedMath expand_math(const ir::Graph& graph, bool gpu) {
   std::unordered_set<const ir::Node*> rounded = compared(graph);
   for (ir::Node* n : graph.nodes()) {
     if (in_sums.count(n)) continue;
-    ir::Value beside = gpu ? beside_one(n) : ir::Value();
+    ir::Value beside = beside_one(n);
     bool sum = beside && std::any_of(n->args.begin(), n->args.end(),
                                      [&](const ir::Arg& a) { return in_sums.count(a.get<ir::Value>().node) > 0; });
     if (int i = graph.input_index(n->out()); i >= 0) {

@@ -30,8 +30,8 @@ bool is_function(MathFunction f);
 
 /// A copy of a loop graph in which every such function is spelled out in arithmetic, at most 4 ulp off in float32 and float64. Shared
 /// by all targets. On a CPU one that would be spelled out very often stays a node, for a call of its `function_body`; a GPU has
-/// instructions for powers of 2 and for 1 / sqrt(x) in float32.
-ExpandedMath expand_math(const ir::Graph& graph, bool gpu);
+/// instructions for powers of 2 and for 1 / sqrt(x) in float32. Unless numbers are strict, 1 + erf x is a function of its own.
+ExpandedMath expand_math(const ir::Graph& graph, bool gpu, bool strict);
 /// A kernel that stores the function of its numbers.
 ExpandedMath function_body(MathFunction f);
 

@@ -118,10 +118,12 @@ X nan(X like);
 BRASA_MATH_FUNCTIONS(BRASA_MATH_FUNCTION)
 BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_FUNCTION)
 #undef BRASA_MATH_FUNCTION
-/// 1 + erf x in float32, on a GPU: 1 or less as erfc(-x).
+/// 1 + erf x in float32: 1 or less as erfc(-x).
 X one_plus_erf(X x);
 /// 2^x where that is a normal number.
 X exp2_of_normal(X x);
+/// 2^x for x <= 0 in float32; 0 where that is no normal number.
+X exp2_or_zero(X x);
 X pow(X x, X y);
 X atan2(X y, X x);
 // math_integer.cpp.

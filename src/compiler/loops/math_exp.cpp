@@ -156,6 +156,11 @@ X exp2_of_normal(X x) {
   return exp_reduced((x - n) * kLn2) * power_of_two(convert(n, bits_type(x.type())), x.type());
 }
 
+X exp2_or_zero(X x) {
+  if (by_instructions(x)) return op(ScalarOp::Exp2, x);
+  return select(x < -126.0, like(x, 0), exp2_of_normal(at_least(x, -126)));
+}
+
 X expm1(X x) {
   const Limits& l = limits(x);
   X y = at_least(at_most(x, l.exp_high), x.is_double() ? -40 : -20);

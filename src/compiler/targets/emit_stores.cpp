@@ -17,7 +17,7 @@ void Emitter::emit_store(const Node* n) {
   const auto& combiner = n->arg<std::string>(5);
   auto body = [&] {
     if (combiner.empty())
-      store_to(p, at_copy(n->arg<Expr>(1)), value, mask);
+      store_to(p, at_copy(n->arg<Expr>(1)), value, mask, streamed_.count(n) > 0);
     else
       combine_to(p, at_copy(n->arg<Expr>(1)), value, mask, combiner);
   };
@@ -85,7 +85,7 @@ void Emitter::emit_prefetch(const Node* n) {
                      {at, b_.getInt32(0), b_.getInt32(locality), b_.getInt32(1)});
 }
 
-void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Value* mask) {
+void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Value* mask, bool streamed) {
   llvm::Align align(size_of(p.dtype));
   value = to_memory(value, p.dtype);
   LaneIndex index = lane_index(e);
@@ -116,7 +116,13 @@ void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Val
   }
   llvm::Value* at = address(p, index.base);
   auto masked = [&] { b_.CreateMaskedStore(value, at, align, mask); };
-  auto plain = [&] { b_.CreateAlignedStore(value, at, align); };
+  auto plain = [&] {
+    llvm::StoreInst* store = b_.CreateAlignedStore(value, at, align);
+    if (!streamed) return;
+    store->setAlignment(llvm::Align(static_cast<uint64_t>(size_of(p.dtype) * vector_.lanes)));
+    auto* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+    store->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(b_.getContext(), one));
+  };
   if (mask && !target_.masks && asks) {
     // Where masks are no registers of their own, writing through one takes as long as 20 other instructions.
     if (!whole) whole = lanes_of(mask) > 1 ? b_.CreateAndReduce(mask) : mask;

@@ -28,7 +28,17 @@ void Emitter::emit_vector(const Loop& loop) {
     if (count == 0) return;
     llvm::Value* stop =
         n.is_constant() ? i64(from + count * width) : b_.CreateNSWSub(end, b_.CreateURem(end, i64(width)));
-    emit_vector_part(loop, done, stop, f.width, copies, nullptr, count);
+    auto steps = [&] { emit_vector_part(loop, done, stop, f.width, copies, nullptr, count); };
+    if (llvm::Value* far = copies == f.unroll ? streams(loop, done, stop) : nullptr) {
+      emit_if(far, [&] {
+        with_frame(steps);
+        end_streams();
+      });
+      streamed_.clear();
+      emit_if(b_.CreateNot(far), [&] { with_frame(steps); });
+    } else {
+      steps();
+    }
     done = stop;
     if (n.is_constant()) from += count * width;
   };

@@ -102,6 +102,11 @@ class Emitter {
   void emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
                         llvm::Value* mask_limit, int64_t constant_trips, bool mostly_whole = false);
 
+  // emit_streams.cpp: stores past the caches
+  llvm::Value* streams(const Loop& loop, llvm::Value* begin, llvm::Value* end);
+  void stream(const ir::Node* store, int lanes, const std::function<void(llvm::Value*)>& also);
+  void end_streams();
+
   // emit_elements.cpp: baseline code, which runs vector loops element by element
   void emit_elements(const Loop& loop);
   bool depends_on_order(const ir::Node* reduction) const;
@@ -182,7 +187,7 @@ class Emitter {
   void emit_stores(std::span<const ir::Node* const> stores);
   llvm::Align alignment(ir::Value buffer, ir::Expr index);
   void emit_prefetch(const ir::Node* n);
-  void store_to(const BufferRef& p, ir::Expr index, llvm::Value* value, llvm::Value* mask);
+  void store_to(const BufferRef& p, ir::Expr index, llvm::Value* value, llvm::Value* mask, bool streamed = false);
   void combine_to(const BufferRef& p, ir::Expr index, llvm::Value* value, llvm::Value* mask,
                   const std::string& combiner);
   void combine_one(llvm::Value* pointer, DType dtype, llvm::Value* value, const std::string& combiner);
@@ -308,6 +313,7 @@ class Emitter {
   bool tiles_ = false;         // the kernel uses the processor's tiles
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;
+  std::unordered_set<const ir::Node*> streamed_;  // stores of the loop that is emitted, past the caches
   std::vector<Frame> frames_;
   std::optional<std::vector<ir::Node*>> sure_loads_;  // once they are known
   std::unordered_map<const ir::Node*, Accumulators> accumulators_;

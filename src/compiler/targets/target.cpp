@@ -65,6 +65,7 @@ Target parse_target(std::string_view text) {
     return t;
   }
   t.triple = "x86_64-unknown-linux-gnu";
+  t.streams = true;
   if (base == "x86-64") {
     t.cpu = "x86-64";
   } else if (base == "x86-64+avx2") {

@@ -34,6 +34,7 @@ struct Target {
   bool fma = false;              // x * y + z, rounded once
   bool native_rounding = false;  // floor, ceil, trunc, round to even
   bool early = false;            // kernels start before those they depend on have ended
+  bool streams = false;          // stores that go past the caches
   bool small = false;            // code reaches its constants in a few instructions only where all are within 1 MiB
   std::string triple, cpu, features;
 };

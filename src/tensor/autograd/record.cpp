@@ -6,6 +6,7 @@
 #include "tensor/autograd/meta.h"
 #include "tensor/autograd/view_nodes.h"
 #include "tensor/execute.h"
+#include "tensor/gradient_views.h"
 #include "tensor/recorder.h"
 #include "tensor/views.h"
 
@@ -70,7 +71,9 @@ class ComputationNode final : public Node, public Pooled {
       if (given[i]) operands.push_back(InputTensor::of(grads[i]));
 
     eager::Results results;
-    eager::execute(backward, operands, nullptr, results);
+    bool plain = !GradMode::is_enabled() && !Recorder::current();
+    if (!plain || !eager::view_gradients(backward, operands, results))
+      eager::execute(backward, operands, nullptr, results);
     // The derivative's own derivative takes its results in the operands' sizes, as the computation states them; an operand that is a
     // result has a history already.
     auto fit = [&](bool operands_too) {
