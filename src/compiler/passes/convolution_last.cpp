@@ -123,13 +123,18 @@ bool takes_channels_last(const Conv& c, const PassContext& context) {
   if (context.machine.gpu || context.machine.one_order) return false;
   if (!is_floating(t) || !all_constant(c.stride) || !all_constant(c.w_dilation)) return false;
   int lanes = context.machine.lanes(size_of(accumulator_of(t)));
-  if (!all_one(c.x_dilation)) return is_apart(c) && at_least(w[0] * product_from(w, 2), lanes, context);
+  if (!all_one(c.x_dilation)) {
+    if (is_apart(c)) return at_least(w[0] * product_from(w, 2), lanes, context);
+    return has_known_spread(c) && all_one(c.stride) && c.groups.is(1) && at_least(w[0], lanes, context);
+  }
   return is_depthwise(c, context.facts) || (c.groups.is(1) && at_least(w[0], lanes, context));
 }
 
 Value convolution_channels_last(const Conv& c, const Shape& result, Primitives& out, const PassContext& context) {
-  if (!all_one(c.x_dilation)) return from_each(c, result, out);
-  return is_depthwise(c, context.facts) ? depthwise(c, out) : without_gaps(c, out, context);
+  if (is_depthwise(c, context.facts) && all_one(c.x_dilation)) return depthwise(c, out);
+  if (all_one(c.x_dilation)) return without_gaps(c, out, context);
+  if (is_apart(c)) return from_each(c, result, out);
+  return convolution_of_spread_last(c, result, out, [&](const Conv& part) { return without_gaps(part, out, context); });
 }
 
 bool lasts(Value w, const PassContext& context) {
