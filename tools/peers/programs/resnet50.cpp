@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
   net->push_back(nn::Flatten());
   net->push_back(nn::Linear(in, classes));
   init_weights(*net);
-  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(1e-4).momentum(0.9).weight_decay(1e-4));
+  torch::optim::SGD optimizer(net->parameters(), torch::optim::SGDOptions(1e-5).momentum(0.9).weight_decay(1e-4));
   Tensor images = waves({batch, 3, 128, 128}), labels = torch::arange(batch, torch::kLong) * 7;
 
   auto step = [&] {
