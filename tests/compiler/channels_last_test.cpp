@@ -60,11 +60,12 @@ TEST(ChannelsLast, Spread) {
     auto spread = [z](Value x, Value w) {
       return prim::convolution(x, w, {1, 1}, {z.low, z.low}, {z.high, z.high}, {z.distance, z.distance}, {1, 1}, 1);
     };
-    check_both({image({2, 5, 9, 8}), image({20, 5, 3, 3}), image({33, 20, z.kernel, z.kernel}), image({16, 33, 3, 3})},
-               [&](const Values& v) {
-                 Value x = relu(conv(v[0], v[1], {1, 1, 1}));
-                 return Values{conv(relu(spread(x, v[2])), v[3], {1, 1, 1})};
-               });
+    check_both(
+        {image({2, 5, 12, 11}), image({20, 5, 3, 3}), image({33, 20, z.kernel, z.kernel}), image({16, 33, 3, 3})},
+        [&](const Values& v) {
+          Value x = relu(conv(v[0], v[1], {1, 1, 1}));
+          return Values{conv(relu(spread(x, v[2])), v[3], {1, 1, 1})};
+        });
     // Alone, the image is turned.
     check_both({image({1, 16, 17, 16}), image({20, 16, z.kernel, z.kernel})},
                [&](const Values& v) { return Values{spread(v[0], v[1])}; });

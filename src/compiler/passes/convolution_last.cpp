@@ -115,6 +115,15 @@ Value without_gaps(const Conv& c, Primitives& out, const PassContext& context) {
   return winograd_channels_last(c, out);
 }
 
+// Weights become panels, which few places do not pay for.
+bool has_many_places(const Conv& c, const PassContext& context) {
+  constexpr int64_t kFewPlaces = 256;
+  const Shape& x = shape_of(c.x);
+  Expr places = x[0];
+  for (size_t d = 0; d < c.spatial(); ++d) places = places * floordiv(x[d + 2], c.stride[d]);
+  return at_least(places, kFewPlaces, context);
+}
+
 }  // namespace
 
 bool takes_channels_last(const Conv& c, const PassContext& context) {
@@ -125,7 +134,8 @@ bool takes_channels_last(const Conv& c, const PassContext& context) {
   int lanes = context.machine.lanes(size_of(accumulator_of(t)));
   if (!all_one(c.x_dilation)) {
     if (is_apart(c)) return at_least(w[0] * product_from(w, 2), lanes, context);
-    return has_known_spread(c) && all_one(c.stride) && c.groups.is(1) && at_least(w[0], lanes, context);
+    return has_known_spread(c) && all_one(c.stride) && c.groups.is(1) && at_least(w[0], lanes, context) &&
+           has_many_places(c, context);
   }
   return is_depthwise(c, context.facts) || (c.groups.is(1) && at_least(w[0], lanes, context));
 }
@@ -143,15 +153,12 @@ bool lasts(Value w, const PassContext& context) {
 }
 
 bool pays_channels_last(const Conv& c, const PassContext& context) {
-  // An element that is copied takes part in so many products; with steps, rows would be copied in any case. Weights become panels, which
-  // few places do not pay for.
-  constexpr int64_t kFewChannels = 16, kFewPlaces = 256;
-  const Shape &x = shape_of(c.x), &w = shape_of(c.w);
+  // An element that is copied takes part in so many products; with steps, rows would be copied in any case.
+  constexpr int64_t kFewChannels = 16;
+  const Shape& w = shape_of(c.w);
   if (!c.groups.is(1) || !takes_channels_last(c, context)) return false;
-  Expr places = x[0];
-  for (size_t d = 0; d < c.spatial(); ++d) places = places * floordiv(x[d + 2], c.stride[d]);
   return at_least(w[0], kFewChannels, context) && (!all_one(c.stride) || at_least(w[1], kFewChannels, context)) &&
-         (lasts(c.w, context) || at_least(places, kFewPlaces, context));
+         (lasts(c.w, context) || has_many_places(c, context));
 }
 
 Dims channels_to_end(size_t rank) {
