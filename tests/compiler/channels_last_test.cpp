@@ -51,6 +51,29 @@ TEST(ChannelsLast, Residuals) {
   }
 }
 
+// Zeros between elements, as in the gradient by the image of a convolution with steps: each remainder of a place has a kernel of its own.
+TEST(ChannelsLast, Spread) {
+  struct Zeros {
+    int64_t distance, kernel, low, high;
+  };
+  for (const Zeros& z : {Zeros{2, 4, 2, 2}, {2, 3, 1, 2}, {2, 1, 0, 1}, {2, 5, -1, 3}, {2, 2, 0, 1}}) {
+    auto spread = [z](Value x, Value w) {
+      return prim::convolution(x, w, {1, 1}, {z.low, z.low}, {z.high, z.high}, {z.distance, z.distance}, {1, 1}, 1);
+    };
+    check_both(
+        {image({2, 5, 12, 11}), image({20, 5, 3, 3}), image({33, 20, z.kernel, z.kernel}), image({16, 33, 3, 3})},
+        [&](const Values& v) {
+          Value x = relu(conv(v[0], v[1], {1, 1, 1}));
+          return Values{conv(relu(spread(x, v[2])), v[3], {1, 1, 1})};
+        });
+    // Alone, the image is turned.
+    check_both({image({1, 16, 17, 16}), image({20, 16, z.kernel, z.kernel})},
+               [&](const Values& v) { return Values{spread(v[0], v[1])}; });
+  }
+  check_both({image({1, 16, 300}), image({20, 16, 7})},
+             [&](const Values& v) { return Values{prim::convolution(v[0], v[1], {1}, {4}, {3}, {3}, {1}, 1)}; });
+}
+
 TEST(ChannelsLast, Depthwise) {
   for (auto [s, kernel] : {std::pair(Steps{1, 1, 1}, 5), std::pair(Steps{2, 1, 1}, 3), std::pair(Steps{1, 2, 2}, 3)}) {
     auto block = [s = s](const Values& v) {

@@ -93,6 +93,22 @@ TEST(Dot, LongSums) {
     }
 }
 
+// Parts of even length, and what is left; a batch stands before or behind the sum.
+TEST(Dot, LongSumsOfUnknownSize) {
+  Options options;
+  options.symbolic = true;
+  options.compile.size_classes = true;
+  for (int64_t sum : {3300, 8192, 8193}) {
+    Report report = check(
+        {{DType::Float32, {sum, 20}, 0, 1}, {DType::Float32, {33, sum}, 0, 1}},
+        [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {0}, {1}, {}, {})}; }, options);
+    EXPECT_NE(report.kernels.back().find("reduce"), std::string::npos) << report.kernels.back();
+    check(
+        {{DType::Float32, {2, sum, 7}, 0, 1}, {DType::Float32, {sum, 9, 2}, 0, 1}},
+        [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {0}, {2})}; }, options);
+  }
+}
+
 TEST(Dot, Dtypes) {
   for (DType t : {DType::Float64, DType::BFloat16, DType::Float16, DType::Int32, DType::Int64, DType::UInt8})
     check_both({{t, {19, 21}, 0, 3}, {t, {21, 35}, 0, 3}},

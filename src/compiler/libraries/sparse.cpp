@@ -41,32 +41,44 @@ struct Product {
   ByRow entry;
 };
 
-// Rows begin … end - 1 of the result. A block of a row stays in registers.
+template <class T>
+struct Lanes {
+  typedef T Vector __attribute__((vector_size(32)));
+};
+template <class T>
+constexpr int64_t kLanes = 32 / sizeof(T);
+
+// `count` vectors of a row of the result, from column `j` on, which stay in registers; as many numbers of the last one as `width` has.
+template <int count, class T>
+[[gnu::always_inline]] inline void multiply_block(const Product<T>& p, int64_t r, int64_t j, int64_t width) {
+  using Vector = typename Lanes<T>::Vector;
+  Vector sum[count] = {};
+  for (int64_t k = p.entry.starts[r]; k < p.entry.starts[r + 1]; ++k) {
+    int64_t e = p.entry.order.empty() ? k : p.entry.order[k];
+    T v = p.values[e];
+    const T* from = p.dense + p.column[e] * p.columns + j;
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < count; ++i) {
+      Vector x = {};
+      if (i + 1 < count || width == count * kLanes<T>)
+        std::memcpy(&x, from + i * kLanes<T>, sizeof x);
+      else
+        for (int64_t lane = 0; i * kLanes<T> + lane < width; ++lane) x[lane] = from[i * kLanes<T> + lane];
+      sum[i] += v * x;
+    }
+  }
+  std::memcpy(p.out + r * p.columns + j, sum, static_cast<size_t>(width) * sizeof(T));
+}
+
+// Rows begin … end - 1 of the result.
 template <class T>
 [[gnu::always_inline]] inline void multiply_rows(const Product<T>& p, int64_t begin, int64_t end) {
-  typedef T Vector __attribute__((vector_size(32)));
-  constexpr int64_t kLanes = 32 / sizeof(T), kVectors = 8, kBlock = kLanes * kVectors;
-  for (int64_t r = begin; r < end; ++r)
-    for (int64_t j = 0; j < p.columns; j += kBlock) {
-      Vector sum[kVectors] = {};
-      int64_t width = std::min(kBlock, p.columns - j);
-      for (int64_t k = p.entry.starts[r]; k < p.entry.starts[r + 1]; ++k) {
-        int64_t e = p.entry.order.empty() ? k : p.entry.order[k];
-        T v = p.values[e];
-        const T* from = p.dense + p.column[e] * p.columns + j;
-        if (width == kBlock) {
-#pragma GCC unroll 8
-          for (int64_t i = 0; i < kVectors; ++i) {
-            Vector x;
-            std::memcpy(&x, from + i * kLanes, sizeof x);
-            sum[i] += v * x;
-          }
-        } else {
-          for (int64_t i = 0; i < width; ++i) sum[i / kLanes][i % kLanes] += v * from[i];
-        }
-      }
-      std::memcpy(p.out + r * p.columns + j, sum, static_cast<size_t>(width) * sizeof(T));
-    }
+  for (int64_t r = begin; r < end; ++r) {
+    int64_t j = 0;
+    for (; j + 8 * kLanes<T> <= p.columns; j += 8 * kLanes<T>) multiply_block<8>(p, r, j, 8 * kLanes<T>);
+    for (; j + 2 * kLanes<T> <= p.columns; j += 2 * kLanes<T>) multiply_block<2>(p, r, j, 2 * kLanes<T>);
+    for (; j < p.columns; j += kLanes<T>) multiply_block<1>(p, r, j, std::min(kLanes<T>, p.columns - j));
+  }
 }
 
 #ifdef __x86_64__

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "compiler/passes/passes.h"
@@ -49,7 +50,7 @@ bool takes_channels_last(const Conv& c, const PassContext& context);
 ir::Value convolution_channels_last(const Conv& c, const ir::Shape& result, Primitives& out,
                                     const PassContext& context);
 
-/// Whether it pays to copy an image into that order, and the result back; the convolution of such a copy. Without gaps in the image.
+/// Whether it pays to copy an image into that order, and the result back; the convolution of such a copy, without gaps in the image.
 bool pays_channels_last(const Conv& c, const PassContext& context);
 ir::Value convolution_turned(const Conv& c, Primitives& out, const PassContext& context);
 /// The order of the dimensions of [n, channels, places…] that has the channels last, and the one that brings them back.
@@ -72,6 +73,9 @@ ir::Value convolution_of_neighbours(const Conv& c, Primitives& out, const PassCo
 bool has_known_spread(const Conv& c);
 /// Each remainder meets some places of the kernel alone, and none of the zeros.
 ir::Value convolution_of_spread(const Conv& c, const ir::Shape& result, Primitives& out, const PassContext& context);
+/// The same of an image whose channels stand last; `convolved` convolves one without gaps.
+ir::Value convolution_of_spread_last(const Conv& c, const ir::Shape& result, Primitives& out,
+                                     const std::function<ir::Value(const Conv&)>& convolved);
 
 /// With steps and a kernel without gaps: each element is multiplied by each place of the kernel, and what they make overlaps.
 ir::Value convolution_of_overlaps(const Conv& c, const ir::Shape& result, Primitives& out);

@@ -115,6 +115,15 @@ Value without_gaps(const Conv& c, Primitives& out, const PassContext& context) {
   return winograd_channels_last(c, out);
 }
 
+// Weights become panels, which few places do not pay for.
+bool has_many_places(const Conv& c, const PassContext& context) {
+  constexpr int64_t kFewPlaces = 256;
+  const Shape& x = shape_of(c.x);
+  Expr places = x[0];
+  for (size_t d = 0; d < c.spatial(); ++d) places = places * floordiv(x[d + 2], c.stride[d]);
+  return at_least(places, kFewPlaces, context);
+}
+
 }  // namespace
 
 bool takes_channels_last(const Conv& c, const PassContext& context) {
@@ -123,13 +132,19 @@ bool takes_channels_last(const Conv& c, const PassContext& context) {
   if (context.machine.gpu || context.machine.one_order) return false;
   if (!is_floating(t) || !all_constant(c.stride) || !all_constant(c.w_dilation)) return false;
   int lanes = context.machine.lanes(size_of(accumulator_of(t)));
-  if (!all_one(c.x_dilation)) return is_apart(c) && at_least(w[0] * product_from(w, 2), lanes, context);
+  if (!all_one(c.x_dilation)) {
+    if (is_apart(c)) return at_least(w[0] * product_from(w, 2), lanes, context);
+    return has_known_spread(c) && all_one(c.stride) && c.groups.is(1) && at_least(w[0], lanes, context) &&
+           has_many_places(c, context);
+  }
   return is_depthwise(c, context.facts) || (c.groups.is(1) && at_least(w[0], lanes, context));
 }
 
 Value convolution_channels_last(const Conv& c, const Shape& result, Primitives& out, const PassContext& context) {
-  if (!all_one(c.x_dilation)) return from_each(c, result, out);
-  return is_depthwise(c, context.facts) ? depthwise(c, out) : without_gaps(c, out, context);
+  if (is_depthwise(c, context.facts) && all_one(c.x_dilation)) return depthwise(c, out);
+  if (all_one(c.x_dilation)) return without_gaps(c, out, context);
+  if (is_apart(c)) return from_each(c, result, out);
+  return convolution_of_spread_last(c, result, out, [&](const Conv& part) { return without_gaps(part, out, context); });
 }
 
 bool lasts(Value w, const PassContext& context) {
@@ -138,15 +153,12 @@ bool lasts(Value w, const PassContext& context) {
 }
 
 bool pays_channels_last(const Conv& c, const PassContext& context) {
-  // An element that is copied takes part in so many products; with steps, rows would be copied in any case. Weights become panels, which
-  // few places do not pay for.
-  constexpr int64_t kFewChannels = 16, kFewPlaces = 256;
-  const Shape &x = shape_of(c.x), &w = shape_of(c.w);
+  // An element that is copied takes part in so many products; with steps, rows would be copied in any case.
+  constexpr int64_t kFewChannels = 16;
+  const Shape& w = shape_of(c.w);
   if (!c.groups.is(1) || !takes_channels_last(c, context)) return false;
-  Expr places = x[0];
-  for (size_t d = 0; d < c.spatial(); ++d) places = places * floordiv(x[d + 2], c.stride[d]);
   return at_least(w[0], kFewChannels, context) && (!all_one(c.stride) || at_least(w[1], kFewChannels, context)) &&
-         (lasts(c.w, context) || at_least(places, kFewPlaces, context));
+         (lasts(c.w, context) || has_many_places(c, context));
 }
 
 Dims channels_to_end(size_t rank) {

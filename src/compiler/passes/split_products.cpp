@@ -43,10 +43,15 @@ int64_t parts_of(int64_t size, int64_t length, int64_t most) {
   return size;
 }
 
-// None where there are no good ones. Of unknown sizes the first dimension becomes parts: images have enough places.
-Parts parts_of(const Shape& summed, int64_t most, const PassContext& context) {
+// None where there are no good ones. Of unknown sizes the first dimension becomes parts: images have enough places; a single one has some
+// elements besides.
+Parts parts_of(const Shape& summed, int64_t most, int64_t worth, const PassContext& context) {
   constexpr int64_t kUnknown = 512;
   Expr all = product(summed);
+  if (!all.is_constant() && summed.size() == 1) {
+    bool many = context.size_classes && at_least(all, worth, context);
+    return many ? Parts{1, floordiv(all, most), most} : Parts{};
+  }
   if (!all.is_constant()) {
     Expr rest = product(Shape(summed.begin() + 1, summed.end()));
     bool many = context.size_classes && at_least(rest, kUnknown, context) && at_least(summed[0], 4, context);
@@ -89,6 +94,36 @@ struct Operand {
   }
 };
 
+// Of one dimension of unknown size: parts of this length, and a product of what is left.
+Value with_rest(Value a, Value b, int64_t ac, int64_t bc, const Dims& ab, const Dims& bb, int64_t length) {
+  Expr size = shape_of(a)[ac], parts = floordiv(size, length);
+  Dims added = {std::ssize(ab)};
+  auto cut_off = [](Value v, int64_t dim, Expr start, Expr count) {
+    std::vector<Expr> starts(ops::rank_of(v), 0), steps(ops::rank_of(v), 1);
+    Shape s = shape_of(v);
+    starts[dim] = start;
+    s[dim] = count;
+    return prim::slice(v, starts, s, steps);
+  };
+  auto whole = [&](Value v, int64_t dim) {
+    v = cut_off(v, dim, 0, parts * length);
+    Shape s = shape_of(v);
+    s[dim] = length;
+    s.insert(s.begin() + dim, parts);
+    return prim::reshape(v, s);
+  };
+  // Dimensions behind the one that is cut are one further.
+  auto batch = [](Dims dims, int64_t dim) {
+    for (int64_t& d : dims) d += d > dim;
+    dims.push_back(dim);
+    return dims;
+  };
+  Value each = prim::dot_general(whole(a, ac), whole(b, bc), {ac + 1}, {bc + 1}, batch(ab, ac), batch(bb, bc));
+  Value rest = prim::dot_general(cut_off(a, ac, parts * length, size - parts * length),
+                                 cut_off(b, bc, parts * length, size - parts * length), {ac}, {bc}, ab, bb);
+  return prim::binary("add", prim::reduce(each, added, "add"), rest);
+}
+
 Value split(const Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
   Value a = args[0].get<Value>(), b = args[1].get<Value>();
   Dims ac = int_args(n, 2), bc = int_args(n, 3), ab = int_args(n, 4), bb = int_args(n, 5);
@@ -104,13 +139,15 @@ Value split(const Node* n, const ir::Args& args, Primitives& out, const PassCont
   const Panel& panel = summed.size() > 1 ? kRows : kOneRow;
   if (Expr all = product(summed); all.is_constant() && all.constant() <= panel.worth / in_panel) return {};
   if (rows.is(1) || columns.is(1)) return {};
-  Parts parts = parts_of(summed, panel.part / in_panel, context);
+  Parts parts = parts_of(summed, panel.part / in_panel, panel.worth / in_panel, context);
   // The parts' results are no more than the operands, or take little of the time and of memory.
   if (parts.count == 0) return {};
   Expr results = floordiv(product(summed), parts.length) * rows * columns;
   auto adds = [&](Expr least) { return at_least(parts.length - least, 0, context); };
   if (!(adds(rows) && adds(columns)) && !(adds(kWorthResult) && at_least(Expr(kMostResults) - results, 0, context)))
     return {};
+  if (summed.size() == 1 && !summed[0].is_constant())
+    return in_memory(with_rest(a, b, ac[0], bc[0], ab, bb, parts.length.constant()), out);
   Operand first(a, ac, ab, parts), second(b, bc, bb, parts);
   Value each = prim::dot_general(first.x, second.x, first.summed, second.summed, first.batch, second.batch);
   Dims added = ops::counted(static_cast<int64_t>(ab.size()), static_cast<int64_t>(parts.count));
