@@ -6,6 +6,7 @@
 
 #include "ops/builder.h"
 #include "support/hash.h"
+#include "support/thread_object.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
 
@@ -70,9 +71,10 @@ std::optional<Views> plan(const Backward& backward, std::span<const InputTensor>
   return out;
 }
 
-// One cache a thread needs no lock.
-const Plan& cached(const Backward& backward, std::span<const InputTensor> operands) {
-  thread_local std::unordered_map<uint64_t, Plan> cache;
+// One cache a thread needs no lock. Null where the thread's objects are gone.
+const Plan* cached(const Backward& backward, std::span<const InputTensor> operands) {
+  auto* cache = ThreadObject<std::unordered_map<uint64_t, Plan>>::get();
+  if (!cache) return nullptr;
   constexpr size_t kMost = 1024;
   SmallVector<int64_t, 32> key;
   key.push_back(reinterpret_cast<int64_t>(&backward));
@@ -83,23 +85,24 @@ const Plan& cached(const Backward& backward, std::span<const InputTensor> operan
   }
   uint64_t h = 0;
   for (int64_t w : key) h = mix(h, static_cast<uint64_t>(w));
-  if (auto it = cache.find(h);
-      it != cache.end() && std::equal(key.begin(), key.end(), it->second.key.begin(), it->second.key.end()))
-    return it->second;
-  if (cache.size() >= kMost) cache.clear();
-  return cache[h] = Plan{key.vec(), plan(backward, operands)};
+  if (auto it = cache->find(h);
+      it != cache->end() && std::equal(key.begin(), key.end(), it->second.key.begin(), it->second.key.end()))
+    return &it->second;
+  if (cache->size() >= kMost) cache->clear();
+  return &((*cache)[h] = Plan{key.vec(), plan(backward, operands)});
 }
 
 }  // namespace
 
 bool view_gradients(const Backward& backward, std::span<const InputTensor> operands, Results& results) {
   if (backward.computes() || most_elements(backward, operands) < kFewElements) return false;
-  const std::optional<Views>& views = cached(backward, operands).views;
-  if (!views) return false;
-  results.resize(views->size());
-  for (size_t i = 0; i < views->size(); ++i) {
-    if (!(*views)[i]) continue;
-    const auto& [operand, at] = *(*views)[i];
+  const Plan* known = cached(backward, operands);
+  if (!known || !known->views) return false;
+  const Views& views = *known->views;
+  results.resize(views.size());
+  for (size_t i = 0; i < views.size(); ++i) {
+    if (!views[i]) continue;
+    const auto& [operand, at] = *views[i];
     const Tensor& from = *operands[operand].tensor;
     results[i] = from;
     if (at)
