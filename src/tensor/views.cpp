@@ -12,6 +12,7 @@
 #include "support/hash.h"
 #include "support/lazy.h"
 #include "support/pool_allocator.h"
+#include "support/thread_object.h"
 #include "tensor/autograd/record.h"
 #include "tensor/geometry.h"
 #include "tensor/recorder.h"
@@ -147,15 +148,16 @@ Tensor of_same_type(const Tensor& t) {
 
 // One cache a thread needs no lock.
 std::shared_ptr<const CachedCall> cached(const Operator& op, CallArgs args) {
-  thread_local std::unordered_map<uint64_t, std::shared_ptr<const CachedCall>> cache;
+  auto* cache = ThreadObject<std::unordered_map<uint64_t, std::shared_ptr<const CachedCall>>>::get();
   constexpr size_t kMost = 8192;
   SmallVector<int64_t, 32> key;
-  bool keyed = make_key(op, args, key);
+  bool keyed = cache && make_key(op, args, key);
   uint64_t h = 0;
   for (int64_t w : key) h = mix(h, static_cast<uint64_t>(w));
-  if (auto it = cache.find(h);
-      keyed && it != cache.end() && std::equal(key.begin(), key.end(), it->second->key.begin(), it->second->key.end()))
-    return it->second;
+  if (keyed)
+    if (auto it = cache->find(h);
+        it != cache->end() && std::equal(key.begin(), key.end(), it->second->key.begin(), it->second->key.end()))
+      return it->second;
   // The first argument is replaced on replay; kept, it would keep its memory, and so would others in the cache.
   std::vector<CallArg> rest = args.vec();
   rest[0] = CallArg();
@@ -165,8 +167,8 @@ std::shared_ptr<const CachedCall> cached(const Operator& op, CallArgs args) {
   auto made = std::make_shared<const CachedCall>(
       CachedCall{key.vec(), plan(op, args).value_or(Plans{}), std::make_shared<ArgStore>(rest)});
   if (!keyed) return made;
-  if (cache.size() >= kMost) cache.clear();
-  return cache[h] = std::move(made);
+  if (cache->size() >= kMost) cache->clear();
+  return (*cache)[h] = std::move(made);
 }
 
 }  // namespace
