@@ -123,7 +123,11 @@ Backend adapted(const std::string& name, brasa::Backend backend) {
                                               runtime::Device& device,
                                               const Lasting&) -> std::shared_ptr<compiler::Executable> {
     CapturedGraph::Impl impl{graph, facts, options, device};
-    GraphFunction function = backend(CapturedGraph(impl));
+    GraphFunction function;
+    {
+      Recorder::Scope alone(nullptr);  // what it computes is no part of the function that it compiles
+      function = backend(CapturedGraph(impl));
+    }
     BRASA_CHECK(function, "backend '", name, "' gave no function");
     return std::make_shared<Called>(name, graph, std::move(function), device);
   };

@@ -46,6 +46,19 @@ TEST(RegisteredBackend, AFunctionOfTheProgramsOwn) {
   for (int64_t n : {3, 4, 5}) expect_close(g(numbers({n}).clone()), numbers({n}) * 2);
 }
 
+// What a backend computes while it makes its function is computed at once, and no part of what it compiles.
+TEST(RegisteredBackend, MayComputeWhileItCompiles) {
+  register_backend("prepares", [](const CapturedGraph& graph) -> GraphFunction {
+    Tensor one = ones({3}) * 1;
+    return [one, f = graph.compile("inductor")](const std::vector<Tensor>& in) {
+      return std::vector<Tensor>{f(in).at(0) + one};
+    };
+  });
+  auto g = compile([](const Tensor& x) { return x.sin(); }, {.backend = "prepares"});
+  Tensor x = numbers({3});
+  for (int i = 0; i < 3; ++i) expect_close(g(x), x.sin() + 1);
+}
+
 TEST(RegisteredBackend, WrongOnes) {
   EXPECT_THROW(register_backend("inductor", [](const CapturedGraph& g) { return g.compile(); }), Error);
   EXPECT_THROW(compile([](Tensor x) { return x; }, {.options = {{"speed", "high"}}}), Error);
