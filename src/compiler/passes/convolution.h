@@ -71,6 +71,8 @@ ir::Value convolution_of_neighbours(const Conv& c, Primitives& out, const PassCo
 /// Zeros between the elements of an image, where all that decides which places meet is known, and the remainders of a place by the
 /// distance of two elements are few.
 bool has_known_spread(const Conv& c);
+/// Whether the kernel is as long as the distance of two elements, so that each element makes results of its own.
+bool is_apart(const Conv& c);
 /// Each remainder meets some places of the kernel alone, and none of the zeros.
 ir::Value convolution_of_spread(const Conv& c, const ir::Shape& result, Primitives& out, const PassContext& context);
 /// The same of an image whose channels stand last; `convolved` convolves one without gaps.

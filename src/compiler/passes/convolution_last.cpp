@@ -78,12 +78,6 @@ Value product(const Conv& c, Primitives& out) {
   return prim::dot_general(windows(c, image_of(c, out)), c.w, of_x, of_w, {}, {});
 }
 
-// Zeros stand between the elements, and the kernel is as long as their distance: each element makes results of its own.
-bool is_apart(const Conv& c) {
-  for (size_t d = 0; d < c.spatial(); ++d)
-    if (!(shape_of(c.w)[d + 2] == c.x_dilation[d]) || !(c.low[d] == c.x_dilation[d] - 1)) return false;
-  return c.groups.is(1) && all_one(c.stride) && all_one(c.w_dilation) && all_constant(c.x_dilation);
-}
 Value from_each(const Conv& c, const Shape& result, Primitives& out) {
   auto places = static_cast<int64_t>(c.spatial());
   Shape sw = shape_of(c.w), sx = shape_of(c.x), split = {sx[0]}, size = {sx[0]}, wanted = {sx[0]};
@@ -125,6 +119,12 @@ bool has_many_places(const Conv& c, const PassContext& context) {
 }
 
 }  // namespace
+
+bool is_apart(const Conv& c) {
+  for (size_t d = 0; d < c.spatial(); ++d)
+    if (!(shape_of(c.w)[d + 2] == c.x_dilation[d]) || !(c.low[d] == c.x_dilation[d] - 1)) return false;
+  return c.groups.is(1) && all_one(c.stride) && all_one(c.w_dilation) && all_constant(c.x_dilation);
+}
 
 bool takes_channels_last(const Conv& c, const PassContext& context) {
   const Shape& w = shape_of(c.w);

@@ -104,12 +104,6 @@ class Spread {
   const bool last_;
 };
 
-// A kernel as long as the distance: each element makes results of its own.
-bool is_apart(const Conv& c) {
-  for (size_t d = 0; d < c.spatial(); ++d)
-    if (!(shape_of(c.w)[d + 2] == c.x_dilation[d]) || !(c.low[d] == c.x_dilation[d] - 1)) return false;
-  return c.groups.is(1);
-}
 // [n, c, count, distance, …]
 Value from_each(const Conv& c, const Shape& result, Primitives& out) {
   auto spatial = static_cast<int64_t>(c.spatial());
