@@ -13,7 +13,7 @@ target_include_directories(brasa INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}
                                            $<BUILD_INTERFACE:${BRASA_GENERATED_DIR}/include> $<INSTALL_INTERFACE:include>)
 target_link_libraries(brasa PRIVATE $<BUILD_INTERFACE:brasa_external>)
 # Its threads sleep in its code when it is closed.
-target_link_options(brasa PRIVATE -Wl,--exclude-libs,ALL -Wl,-z,nodelete)
+target_link_options(brasa PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic-functions -Wl,-z,nodelete)
 if(TARGET brasa_generated)
   add_dependencies(brasa brasa_generated)
 endif()

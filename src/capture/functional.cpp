@@ -41,8 +41,8 @@ class Geometry {
 // Whether the held value has all elements that the tensor looks at.
 bool holds(const Held& held, const TensorImpl& t) {
   int64_t begin = t.offset - held.offset;
-  return held.dtype == t.dtype && is_row_major(held.sizes, held.strides) && begin >= 0 &&
-         begin + extent_of(t.sizes, t.strides) <= product(held.sizes);
+  return held.dtype == t.dtype && is_row_major(held.sizes(), held.strides()) && begin >= 0 &&
+         begin + extent_of(t.sizes, t.strides) <= product(held.sizes());
 }
 
 }  // namespace
@@ -185,12 +185,6 @@ void Functional::put_through(const eager::ViewInfo& view, Number value) {
     put(view.base, value);
 }
 
-Tensor Functional::hold_new(Number n, const RowMajor& shape, DType dtype, runtime::Device& device) {
-  Tensor t = recorded_tensor(shape, dtype, this, static_cast<uint32_t>(held_.size()), device);
-  held_.emplace_back(StorageRef(impl_of(t)->storage.get()), n, dtype, shape.sizes, shape.strides);
-  return t;
-}
-
 void Functional::lose() {
   for (Held& h : held_) {
     if (h.input >= 0 || h.storage->recorder() != this)
@@ -247,7 +241,7 @@ void Functional::lay_out(const Tensor& result, const Sizes& strides) {
   TensorImpl& impl = *impl_of(result);
   impl.strides = strides;
   impl.refresh();
-  held(*impl.storage.get())->strides = strides;
+  held(*impl.storage.get())->lay_out(strides);
 }
 
 void Functional::write(const Tensor& target, const Tensor& value) {

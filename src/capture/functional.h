@@ -49,7 +49,12 @@ class Functional : public Recorder {
   Number number_of(const Tensor& t);
   /// Reads a tensor through the chain of views that it is the end of.
   Number view_number(const Tensor& t);
-  Tensor hold_new(Number n, const RowMajor& shape, DType dtype, runtime::Device& device);
+  template <class Shape>
+  Tensor hold_new(Number n, Shape&& shape, DType dtype, runtime::Device& device) {
+    Tensor t = recorded_tensor(shape, dtype, this, static_cast<uint32_t>(held_.size()), device);
+    held_.emplace_back(StorageRef(impl_of(t)->storage.get()), n, dtype, std::forward<Shape>(shape));
+    return t;
+  }
   void lose();
 
   std::vector<Held> held_;  // in order of appearance; a storage knows its slot

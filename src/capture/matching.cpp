@@ -40,10 +40,13 @@ std::optional<Scalar> number_of(const ir::Arg& a, const Binding& binding) {
 }
 
 void Matching::undo() {
-  for (uint32_t s : symbols_) binding_.symbols[s] = Binding::kUnbound;
-  for (uint32_t n : numbers_) binding_.numbers[n].reset();
-  symbols_.clear();
-  numbers_.clear();
+  for (uint64_t b : bound_) {
+    if (b % 2)
+      binding_.numbers[b / 2].reset();
+    else
+      binding_.symbols[b / 2] = Binding::kUnbound;
+  }
+  bound_.clear();
 }
 
 bool Matching::size(ir::Expr known, int64_t v) {
@@ -55,7 +58,7 @@ bool Matching::size(ir::Expr known, int64_t v) {
   if (s != Binding::kUnbound) return s == v;
   if (v < 0 || v > eager::kLargestSymbol) return false;
   s = v;
-  symbols_.push_back(known->id);
+  bound_.push_back(2 * uint64_t{known->id});
   return true;
 }
 
@@ -64,7 +67,7 @@ bool Matching::number(uint32_t argument, const Scalar& v) {
   if (trace_.arguments[argument].dtype != v.type()) return false;
   if (n) return same_number(*n, v);
   n = v;
-  numbers_.push_back(argument);
+  bound_.push_back(2 * uint64_t{argument} + 1);
   return true;
 }
 

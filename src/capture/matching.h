@@ -76,7 +76,7 @@ class Matching {
 
   const Trace& trace_;
   Binding& binding_;
-  SmallVector<uint32_t, 8> symbols_, numbers_;  // what was bound here
+  SmallVector<uint64_t, 4> bound_;  // here: twice a symbol's id, twice a number's position and 1
 };
 
 /// Integers that are the negative of a symbol's value: a symbol is a size, which is not negative; -1 often means something else.

@@ -45,9 +45,10 @@ class Path {
 
   /// The event that comes next where the call agrees with the trace; null where a trace is made, or two part.
   const Event* expected() const {
-    return !maker_ && trace_ && position_ < trace_->events.size() && position_ != trace_->forked_at
-               ? &trace_->events[position_]
-               : nullptr;
+    if (maker_ || !trace_ || position_ == trace_->forked_at) return nullptr;
+    const std::vector<Event>& events = trace_->events;
+    const Event* next = events.data() + position_;
+    return next < events.data() + events.size() ? next : nullptr;
   }
   Matching matching() { return {*trace_, binding_}; }
   /// Past an event that agrees: the number of its first result.

@@ -89,7 +89,7 @@ Held& Session::hold_outside(const Tensor& t) {
   int input = inputs_.last_of(impl);
   while (inputs_[input].number != n) input = inputs_[input].before;
   impl.storage->set_recorder(this, static_cast<uint32_t>(held_.size()));
-  return held_.emplace_back(impl.storage, n, impl.dtype, impl.sizes, impl.strides, impl.offset, input);
+  return held_.emplace_back(impl, n, input);
 }
 
 bool Session::may_hold(const Tensor& target, Number& value) {
@@ -104,9 +104,15 @@ bool Session::may_hold(const Tensor& target, Number& value) {
   return true;
 }
 
-Tensor Session::make_recorded(Number n) {
+inline Tensor Session::make(Number n) {
+  const RowMajor* known = path_.trace().shape(n);
+  return known ? hold_new(n, *known, path_.type(n).dtype, device()) : make_sized(n);
+}
+
+Tensor Session::make_recorded(Number n) { return make(n); }
+
+Tensor Session::make_sized(Number n) {
   const ir::Type& type = path_.type(n);
-  if (const RowMajor* known = path_.trace().shape(n)) return hold_new(n, *known, type.dtype, device());
   Sizes sizes;
   for (ir::Expr e : type.shape) {
     sizes.push_back(path_.binding()(e));
@@ -135,14 +141,16 @@ bool Session::follow(const ops::Row& row, std::span<const CallArg> args, eager::
   if (!next || next->row != &row || next->view) return false;
   bool on_device = false;
   constexpr ir::Value kUnknown{nullptr, kNoNumber};
-  auto operand = [&](const Tensor& t) {
+  auto operand = [&](const Tensor& t) __attribute__((always_inline)) {
     const TensorImpl& impl = *impl_of(t);
-    on_device = on_device || &impl.device() == device_;
     if (!impl.contiguous || impl.sparse) return kUnknown;
-    if (Recorder* recorder = impl.storage->recorder()) {
-      const Held* known = recorder == this ? &held_[impl.storage->recorder_slot()] : nullptr;
+    const Storage& memory = *impl.storage->root();
+    if (Recorder* recorder = memory.recorder()) {
+      const Held* known = recorder == this ? &held_[memory.recorder_slot()] : nullptr;
+      on_device = true;
       return known && known->covers(impl) ? numbered(known->value) : kUnknown;
     }
+    on_device = on_device || &memory.device() == device_;
     const BoundInputs::Bound* bound = eager::view_of(impl) ? nullptr : inputs_.same_as(impl);
     return bound ? numbered(bound->number) : kUnknown;
   };
@@ -153,7 +161,7 @@ bool Session::follow(const ops::Row& row, std::span<const CallArg> args, eager::
   }
   Number first = path_.advance();
   results.resize(next->count);
-  for (uint32_t r = 0; r < next->count; ++r) results[r] = make_recorded(first + r);
+  for (uint32_t r = 0; r < next->count; ++r) results[r] = make(first + r);
   return true;
 }
 
@@ -314,7 +322,7 @@ void Session::store(Held& h, const Tensor& value) {
     return;
   }
   // The write was counted when it was recorded.
-  Tensor to = make_tensor(StorageRef(Storage::alias(h.storage.get())), h.dtype, h.sizes, h.strides, h.offset);
+  Tensor to = make_tensor(StorageRef(Storage::alias(h.storage.get())), h.dtype, h.sizes(), h.strides(), h.offset);
   to.copy_(value);
 }
 

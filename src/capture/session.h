@@ -58,7 +58,9 @@ class Session : public Functional {
   void changes(const Held& held) override;
   void place(std::span<const CallArg> args) override;
   runtime::Device& device() const { return device_ ? *device_ : runtime::host(); }
-  Tensor make_recorded(Number n) override;
+  Tensor make_recorded(Number n) final;
+  [[gnu::always_inline]] inline Tensor make(Number n);
+  Tensor make_sized(Number n);
 
   void note_break(const char* reason);
   void next_segment();

@@ -37,6 +37,7 @@ Tensor Session::result_of(const autograd::Node& node, uint32_t result) {
 // Nodes that stay keep what eager ones would of their results: where it is delivered anyway, or somebody is to see its gradient. Whether
 // any stays.
 bool Session::keep_results() {
+  if (nodes_.empty()) return false;
   bool any = false;
   std::unordered_map<Number, size_t> delivered;
   for (size_t i = 0; i < held_.size(); ++i)
@@ -53,7 +54,7 @@ bool Session::keep_results() {
       auto it = delivered.find(first + result);
       if (it == delivered.end()) return node->internals().has_hooks() ? make_recorded(first + result) : Tensor();
       const Held& h = held_[it->second];
-      return make_tensor(h.storage, h.dtype, h.sizes, h.strides, h.offset);
+      return make_tensor(h.storage, h.dtype, h.sizes(), h.strides(), h.offset);
     });
   }
   return any;

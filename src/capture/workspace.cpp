@@ -11,11 +11,11 @@ namespace brasa::capture {
 
 using Spare = ThreadObject<std::vector<Workspace>>;
 
-Order order_of(const Held& h) { return is_row_major(h.sizes, h.strides) ? Order() : order_in_memory(h.strides); }
+Order order_of(const Held& h) { return is_row_major(h.sizes(), h.strides()) ? Order() : order_in_memory(h.strides()); }
 
-Layout::Layout(const Held& h) : sizes(h.sizes), strides(h.strides) {
+Layout::Layout(const Held& h) : sizes(h.sizes()), strides(h.strides()) {
   Order order = order_of(h);
-  for (size_t k = 0; k < order.size(); ++k) sizes[k] = h.sizes[order[k]];
+  for (size_t k = 0; k < order.size(); ++k) sizes[k] = h.sizes()[order[k]];
   if (!order.empty()) strides = row_major_strides(sizes);
 }
 

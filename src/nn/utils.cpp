@@ -43,8 +43,8 @@ Tensor clip_grad_norm_tensor_(const std::vector<Tensor>& parameters, double max_
   return norm;
 }
 
-double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
-                       bool error_if_nonfinite) {
+TotalNorm clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
+                          bool error_if_nonfinite) {
   if (error_if_nonfinite) {
     NoGradGuard no_grad;
     std::vector<Tensor> grads = gradients(parameters);
@@ -52,9 +52,9 @@ double clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, d
     BRASA_CHECK(std::isfinite(norm), "clip_grad_norm_: the norm of the gradients is ", norm,
                 ", so it cannot be clipped");
   }
-  return clip_grad_norm_tensor_(parameters, max_norm, norm_type).item<double>();
+  return TotalNorm(clip_grad_norm_tensor_(parameters, max_norm, norm_type));
 }
-double clip_grad_norm_(const Tensor& parameter, double max_norm, double norm_type, bool error_if_nonfinite) {
+TotalNorm clip_grad_norm_(const Tensor& parameter, double max_norm, double norm_type, bool error_if_nonfinite) {
   return clip_grad_norm_(std::vector<Tensor>{parameter}, max_norm, norm_type, error_if_nonfinite);
 }
 

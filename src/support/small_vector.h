@@ -92,10 +92,11 @@ class SmallVector {
 #endif
   static constexpr bool kSmallBlock = N * sizeof(T) <= 64;
   void copy(const SmallVector& o) {
-    if (!kSmallBlock || heap_ || o.heap_) return assign(o.data(), o.size_);
+    if (!kSmallBlock || heap_ || o.heap_) return copy_items(o);
     std::memcpy(inline_, o.inline_, sizeof inline_);
     size_ = o.size_;
   }
+  [[gnu::noinline]] void copy_items(const SmallVector& o) { assign(o.data(), o.size_); }
   void grow(size_t n) {
     size_t capacity = std::max(n, 2 * capacity_);
     T* bigger = new T[capacity];

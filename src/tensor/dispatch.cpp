@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include <brasa/autograd.h>
+
 #include "ops/builder.h"
 #include "runtime/spans.h"
 #include "support/error.h"
@@ -354,16 +356,33 @@ struct OperatorSpan {
   std::optional<runtime::HostSpan> span;
 };
 
-}  // namespace
+// The short way of a call that a recording expects, where nothing is special to dispatch.
+inline bool expected(Operator& op, CallArgs args, Results& results) {
+  Recorder* recorder = Recorder::current();
+  if (!recorder || !op.plain() || (op.casts() && autocasting()) || get_default_dtype() != DType::Float32) return false;
+  try {
+    if (!recorder->follow(op.row(), args, results)) return false;
+    if (GradMode::is_enabled()) autograd::attach_recorded(op, args, *recorder, results);
+    return true;
+  } catch (const Error& e) {
+    rethrow_named(op, args, e);
+  }
+}
 
-void call(Operator& op, CallArgs args, Results& results) {
+[[gnu::noinline]] void call_unexpected(Operator& op, CallArgs args, Results& results) {
   OperatorSpan span(op, args);
   dispatch(op, args, results);
 }
 
+}  // namespace
+
+void call(Operator& op, CallArgs args, Results& results) {
+  if (!expected(op, args, results)) call_unexpected(op, args, results);
+}
+
 Tensor call_one(Operator& op, CallArgs args) {
   Results results;
-  call(op, args, results);
+  if (!expected(op, args, results)) call_unexpected(op, args, results);
   return std::move(results[0]);
 }
 

@@ -47,14 +47,6 @@ Storage* Storage::alias(Storage* of) {
   return s;
 }
 
-Storage* Storage::recorded(size_t bytes, Recorder* recorder, uint32_t slot, runtime::Device& device) {
-  auto* s = new Storage(device);
-  s->bytes_ = bytes;
-  s->references_.store(2, std::memory_order_relaxed);
-  s->set_recorder(recorder, slot);
-  return s;
-}
-
 uint64_t Storage::content() const {
   const Storage* s = root();
   // A recorded write is still to come.
@@ -78,7 +70,7 @@ void Storage::free_memory() {
 }
 
 Storage::~Storage() {
-  free_memory();
+  if (data_ || deleter_) free_memory();
   if (owner_) owner_->release();
 }
 
@@ -115,6 +107,7 @@ void Storage::adopt(void* data, size_t bytes, std::function<void(void*)> deleter
 }
 
 TensorImpl::TensorImpl() = default;
+TensorImpl::TensorImpl(const Sizes& of, const Sizes& by) : sizes(of), strides(by) {}
 // A gradient may have a gradient itself, and so on.
 TensorImpl::~TensorImpl() {
   if (autograd && autograd->grad.defined()) with_room([this] { autograd->grad.reset(); });
@@ -138,12 +131,14 @@ void TensorImpl::look_at(const TensorImpl& from) {
   strides = from.strides;
   dtype = from.dtype;
   contiguous = from.contiguous;
+  whole = false;
   sparse = from.sparse ? std::make_unique<SparseParts>(*from.sparse) : nullptr;
 }
 
 void TensorImpl::refresh() {
   numel = product(sizes);
   contiguous = is_row_major(sizes, strides);
+  whole = false;
 }
 
 namespace detail {
@@ -225,12 +220,11 @@ RowMajor::RowMajor(std::span<const int64_t> of, DType dtype)
     : sizes(of), numel(stride_row_major(of, strides)), bytes(bytes_of(numel, dtype, of)) {}
 
 Tensor recorded_tensor(const RowMajor& shape, DType dtype, Recorder* recorder, uint32_t slot, runtime::Device& device) {
-  auto* impl = new TensorImpl;
+  auto* impl = new TensorImpl(shape.sizes, shape.strides);
   Tensor out(impl);
   impl->dtype = dtype;
-  impl->sizes = shape.sizes;
-  impl->strides = shape.strides;
   impl->numel = shape.numel;
+  impl->whole = true;
   impl->inference = InferenceMode::is_enabled();
   impl->storage = StorageRef(Storage::recorded(shape.bytes, recorder, slot, device));
   return out;

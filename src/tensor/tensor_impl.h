@@ -33,7 +33,14 @@ class Storage : Pooled {
   static Storage* alias(Storage* of);
   /// Without memory until the recorder gives it some (see recorder.h), which finds it again by `slot`. Has two references: the
   /// recorder takes one.
-  static Storage* recorded(size_t bytes, Recorder* recorder, uint32_t slot, runtime::Device& device);
+  static Storage* recorded(size_t bytes, Recorder* recorder, uint32_t slot, runtime::Device& device) {
+    auto* s = new Storage(device);
+    s->bytes_ = bytes;
+    s->references_.store(2, std::memory_order_relaxed);
+    s->recorder_ = recorder;
+    s->recorder_slot_ = slot;
+    return s;
+  }
 
   void retain() { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() {
@@ -149,6 +156,8 @@ struct TensorImpl final : detail::TensorImplBase, Pooled {
   Sizes sizes, strides;
   DType dtype = DType::Float32;
   bool contiguous = true;
+  /// All of a storage that a recorder made, as it was recorded.
+  bool whole = false;
   bool inference = false;
   /// A module's parameter or buffer.
   bool registered = false;
@@ -164,6 +173,7 @@ struct TensorImpl final : detail::TensorImplBase, Pooled {
   std::unique_ptr<SparseParts> sparse;
 
   TensorImpl();
+  inline TensorImpl(const Sizes& of, const Sizes& by);
   ~TensorImpl();
 
   int64_t rank() const { return static_cast<int64_t>(sizes.size()); }
@@ -179,7 +189,7 @@ struct TensorImpl final : detail::TensorImplBase, Pooled {
   void materialise(const char* reason) const;
   /// Takes the elements of another, in the same memory.
   void look_at(const TensorImpl& from);
-  /// Computes numel and contiguous from sizes and strides.
+  /// After a change of sizes or strides: what follows from them.
   void refresh();
 };
 

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include <brasa/nn.h>
+#include <brasa/optim.h>
 
 #include "values.h"
 
@@ -34,6 +35,29 @@ TEST(Explain, BreaksHaveReasonOperatorCountAndLine) {
   // With debug information the line, else the function, as far as the linker keeps its name.
   if (const std::string& where = e.breaks[0].where; where.find(".cpp:") != std::string::npos) {
     EXPECT_NE(where.find("explain.cpp:" + std::to_string(line)), std::string::npos) << where;
+  }
+}
+
+TEST(Explain, TheNormOfGradientsIsReadWhereSomebodyLooks) {
+  for (bool looks : {false, true}) {
+    nn::Linear net(3, 2);
+    optim::SGD sgd(net->parameters(), 0.1);
+    double norm = -1;
+    auto f = compile([&](const Tensor& x) {
+      sgd.zero_grad();
+      Tensor loss = net->forward(x).square().sum();
+      loss.backward();
+      auto total = nn::utils::clip_grad_norm_(net->parameters(), 0.01);
+      sgd.step();
+      if (looks) norm = total;
+      return loss;
+    });
+    for (int i = 0; i < 3; ++i) f(numbers({4, 3}));
+    EXPECT_EQ(f.explain().breaks.size(), looks ? 1u : 0u) << f.explain().str();
+    EXPECT_EQ(norm > 0.01, looks);
+    std::vector<Tensor> grads;
+    for (const Tensor& p : net->parameters()) grads.push_back(p.grad().flatten());
+    EXPECT_NEAR(cat(grads).norm().item<double>(), 0.01, 1e-5);
   }
 }
 
