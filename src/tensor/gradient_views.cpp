@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 
 #include "ops/builder.h"
-#include "support/hash.h"
-#include "support/thread_object.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
+#include "tensor/thread_cache.h"
 
 namespace brasa::eager {
 namespace {
@@ -22,10 +20,7 @@ struct View {
 };
 // By result; of one that no gradient flows to there is none.
 using Views = std::vector<std::optional<View>>;
-struct Plan {
-  std::vector<int64_t> key;
-  std::optional<Views> views;
-};
+using Cache = ThreadCache<std::optional<Views>, 1024>;
 
 int64_t most_elements(const Backward& backward, std::span<const InputTensor> operands) {
   int64_t most = 0;
@@ -71,34 +66,28 @@ std::optional<Views> plan(const Backward& backward, std::span<const InputTensor>
   return out;
 }
 
-// One cache a thread needs no lock. Null where the thread's objects are gone.
-const Plan* cached(const Backward& backward, std::span<const InputTensor> operands) {
-  auto* cache = ThreadObject<std::unordered_map<uint64_t, Plan>>::get();
+// Null where the thread's objects are gone.
+const std::optional<Views>* cached(const Backward& backward, std::span<const InputTensor> operands) {
+  Cache* cache = Cache::get();
   if (!cache) return nullptr;
-  constexpr size_t kMost = 1024;
-  SmallVector<int64_t, 32> key;
+  Cache::Key key;
   key.push_back(reinterpret_cast<int64_t>(&backward));
   for (const InputTensor& in : operands) {
     key.push_back(int64_t{in.rank} << 32 | static_cast<int64_t>(in.dtype) << 8 | int64_t{in.data != nullptr});
     for (int64_t s : in.size_span()) key.push_back(s);
     for (int64_t s : in.stride_span()) key.push_back(s);
   }
-  uint64_t h = 0;
-  for (int64_t w : key) h = mix(h, static_cast<uint64_t>(w));
-  if (auto it = cache->find(h);
-      it != cache->end() && std::equal(key.begin(), key.end(), it->second.key.begin(), it->second.key.end()))
-    return &it->second;
-  if (cache->size() >= kMost) cache->clear();
-  return &((*cache)[h] = Plan{key.vec(), plan(backward, operands)});
+  auto* known = cache->find(key);
+  return known ? known : &cache->add(key, plan(backward, operands));
 }
 
 }  // namespace
 
 bool view_gradients(const Backward& backward, std::span<const InputTensor> operands, Results& results) {
   if (backward.computes() || most_elements(backward, operands) < kFewElements) return false;
-  const Plan* known = cached(backward, operands);
-  if (!known || !known->views) return false;
-  const Views& views = *known->views;
+  const std::optional<Views>* known = cached(backward, operands);
+  if (!known || !*known) return false;
+  const Views& views = **known;
   results.resize(views.size());
   for (size_t i = 0; i < views.size(); ++i) {
     if (!views[i]) continue;

@@ -4,18 +4,16 @@
 
 #include <algorithm>
 #include <forward_list>
-#include <unordered_map>
 
 #include "ops/builder.h"
 #include "ops/primitives/interp.h"
 #include "support/error.h"
-#include "support/hash.h"
 #include "support/lazy.h"
 #include "support/pool_allocator.h"
-#include "support/thread_object.h"
 #include "tensor/autograd/record.h"
 #include "tensor/geometry.h"
 #include "tensor/recorder.h"
+#include "tensor/thread_cache.h"
 
 namespace brasa::eager {
 namespace {
@@ -25,13 +23,13 @@ using Plans = std::vector<std::shared_ptr<const ViewPlan>>;
 
 // A call that the cache knows: same row, arguments, sizes and strides. Of a further tensor a view takes the type alone.
 struct CachedCall {
-  std::vector<int64_t> key;
   Plans plans;  // empty: no view is possible
   std::shared_ptr<const ArgStore> args;
 };
+using Cache = ThreadCache<std::shared_ptr<const CachedCall>, 8192>;
 
 // False if an argument cannot be part of a key.
-bool make_key(const Operator& op, CallArgs args, SmallVector<int64_t, 32>& key) {
+bool make_key(const Operator& op, CallArgs args, Cache::Key& key) {
   key.push_back(reinterpret_cast<int64_t>(&op));
   const TensorImpl& self = *impl_of(*args[0].tensor);
   key.push_back(self.rank());
@@ -146,18 +144,11 @@ Tensor of_same_type(const Tensor& t) {
   return out;
 }
 
-// One cache a thread needs no lock.
 std::shared_ptr<const CachedCall> cached(const Operator& op, CallArgs args) {
-  auto* cache = ThreadObject<std::unordered_map<uint64_t, std::shared_ptr<const CachedCall>>>::get();
-  constexpr size_t kMost = 8192;
-  SmallVector<int64_t, 32> key;
+  Cache* cache = Cache::get();
+  Cache::Key key;
   bool keyed = cache && make_key(op, args, key);
-  uint64_t h = 0;
-  for (int64_t w : key) h = mix(h, static_cast<uint64_t>(w));
-  if (keyed)
-    if (auto it = cache->find(h);
-        it != cache->end() && std::equal(key.begin(), key.end(), it->second->key.begin(), it->second->key.end()))
-      return it->second;
+  if (auto* known = keyed ? cache->find(key) : nullptr) return *known;
   // The first argument is replaced on replay; kept, it would keep its memory, and so would others in the cache.
   std::vector<CallArg> rest = args.vec();
   rest[0] = CallArg();
@@ -165,10 +156,8 @@ std::shared_ptr<const CachedCall> cached(const Operator& op, CallArgs args) {
   for (CallArg& a : rest)
     if (keyed && a.kind == Kind::Tensor) a = CallArg(others.emplace_front(of_same_type(*a.tensor)));
   auto made = std::make_shared<const CachedCall>(
-      CachedCall{key.vec(), plan(op, args).value_or(Plans{}), std::make_shared<ArgStore>(rest)});
-  if (!keyed) return made;
-  if (cache->size() >= kMost) cache->clear();
-  return (*cache)[h] = std::move(made);
+      CachedCall{plan(op, args).value_or(Plans{}), std::make_shared<ArgStore>(rest)});
+  return keyed ? cache->add(key, std::move(made)) : made;
 }
 
 }  // namespace
