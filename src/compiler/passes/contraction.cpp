@@ -23,6 +23,7 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
   double best_cost = 1e300;
   // More rows than the first cache has lines for one place would push each other out where they lie a power of two apart.
   constexpr int kMostRows = 8;
+  constexpr int64_t kLayer = 64;
   for (int v = 1; v <= 6; ++v)
     for (int r = 1; r <= kMostRows; ++r) {
       if (r * v + v + 1 > registers) continue;
@@ -30,9 +31,9 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
       auto padded = [](int64_t size, int64_t tile) {
         return static_cast<double>((size + tile - 1) / tile * tile) / static_cast<double>(std::max<int64_t>(size, 1));
       };
-      // A tile that a size does not fill wastes work; of an unknown size a long one is assumed.
+      // A tile that a size does not fill wastes work. Of an unknown one a long one is assumed, and columns are those of some layer.
       if (m.is_constant()) waste *= padded(m.constant(), r);
-      if (n.is_constant()) waste *= padded(n.constant(), v * lanes);
+      waste *= padded(n.is_constant() ? n.constant() : kLayer, v * lanes);
       // For each k: r * v multiply-adds, v + r loads (two of each a cycle), at least 4 cycles latency for each accumulator.
       double cycles = std::max({r * v / 2.0, (v + r) / 2.0, 4.0}) + 0.5;
       double cost = waste * cycles / (r * v);
@@ -42,6 +43,13 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
       }
     }
   return best;
+}
+
+ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const PassContext& context) {
+  ContractionTile tile = contraction_tile(m, n, dtype, context.machine);
+  for (int v = tile.vectors - 1; v > 0 && !n.is_constant() && !at_least(n, v * tile.lanes + 1, context); --v)
+    tile = contraction_tile(m, v * tile.lanes, dtype, context.machine);
+  return tile;
 }
 
 bool adds_pairs(const Machine& machine) { return machine.pairs && !machine.one_order; }
@@ -114,9 +122,10 @@ class Contractions {
       };
       if (each_even(in_a) && wide) return product_of(in_order(each_b));
       // Rows may lie anywhere, if what is summed lies at even steps in each.
-      ContractionTile tile = contraction_tile(m, n, ops::dtype_of(b), m_);
-      if (even({in_a.end() - std::ssize(sums), in_a.end()}) && at_least(n, tile.lanes) && at_least(m, 48))
-        return product_of(panels(mb, rank_of(mb) - 1, tile.columns(), sums));
+      const DType t = ops::dtype_of(b);
+      int lanes = m_.lanes(size_of(accumulator_of(t)));
+      if (even({in_a.end() - std::ssize(sums), in_a.end()}) && at_least(n, lanes) && at_least(m, 48))
+        return product_of(panels(mb, rank_of(mb) - 1, contraction_tile(m, n, t, context_).columns(), sums));
       if (each_even(in_a) && deep) return product_of(in_order(each_b));
     }
     if (!m_.gpu) steady_rows(ma);
@@ -254,6 +263,7 @@ class Contractions {
       bool pack = tiles || (wide ? at_least(m, 16) && (!full || in_words || at_least(n * k, kLarge))
                                  : !deep || m_.one_order || at_least(m, 48));
       bool words = pack && in_words;
+      if (pack && !tiles) tile = contraction_tile(m, n, t, context_);
       // What is used often is widened once, on its way to memory, and not for each product.
       bool narrow_rows = is_reduced_floating(t) || widens(source_of(a, probe(sa)).value.node);
       bool widened = narrow_rows && !words && pack && at_least(n, 2 * int64_t{tile.columns()});

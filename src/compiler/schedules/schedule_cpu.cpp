@@ -272,6 +272,8 @@ class Scheduler {
     if (m_.tiles && sums == 1 && in_tiles(second, batched + 1, batched)) return matrix_tiles(m, n, k, batch, first);
     s_.stage_tile = true;
     ContractionTile tile = contraction_tile(m, n, type_of(first).dtype, m_);
+    if (auto few = few_columns(second, n, tile, batched, sums))
+      tile = contraction_tile(m, *few, type_of(first).dtype, m_);
     Steps a = steps_of(first, batched, batched + 1, sums, tile.rows),
           b = steps_of(second, batched + sums, batched, sums, tile.columns());
     auto by_one = [](const std::optional<Expr>& step) { return step && step->is(1); };
@@ -326,6 +328,17 @@ class Scheduler {
     s_.panel_blocks = static_cast<int>(n.is_constant() ? (panels + pieces - 1) / pieces : kUnknownPanels);
     work_ = static_cast<double>(in_block * tile.rows) * static_cast<double>(size(n, 512)) /
             static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
+  }
+
+  // Of an unknown number of columns: so many at most, where panels of them are no wider.
+  std::optional<Expr> few_columns(Value second, Expr n, const ContractionTile& tile, size_t batched, size_t sums) {
+    if (n.is_constant()) return {};
+    std::optional<Words> words = words_of(second, {});
+    auto width = words ? type_of(words->value).shape.back()
+                       : steps_of(second, batched + sums, batched, sums, tile.lanes).along_k;
+    bool fewer =
+        width && width->is_constant() && width->constant() < tile.columns() && width->constant() % tile.lanes == 0;
+    return fewer ? width : std::nullopt;
   }
 
   // Whether an operand lies in panels for tiles (passes/words.h).
