@@ -110,12 +110,11 @@ Value without_gaps(const Conv& c, Primitives& out, const PassContext& context) {
 }
 
 // Weights become panels, which few places do not pay for.
-bool has_many_places(const Conv& c, const PassContext& context) {
-  constexpr int64_t kFewPlaces = 256;
+bool has_places(const Conv& c, int64_t least, const PassContext& context) {
   const Shape& x = shape_of(c.x);
   Expr places = x[0];
   for (size_t d = 0; d < c.spatial(); ++d) places = places * floordiv(x[d + 2], c.stride[d]);
-  return at_least(places, kFewPlaces, context);
+  return at_least(places, least, context);
 }
 
 }  // namespace
@@ -134,8 +133,10 @@ bool takes_channels_last(const Conv& c, const PassContext& context) {
   int lanes = context.machine.lanes(size_of(accumulator_of(t)));
   if (!all_one(c.x_dilation)) {
     if (is_apart(c)) return at_least(w[0] * product_from(w, 2), lanes, context);
+    // Each remainder has panels of its own, of few places of the kernel.
+    constexpr int64_t kFewPlaces = 256;
     return has_known_spread(c) && all_one(c.stride) && c.groups.is(1) && at_least(w[0], lanes, context) &&
-           has_many_places(c, context);
+           has_places(c, kFewPlaces, context);
   }
   return is_depthwise(c, context.facts) || (c.groups.is(1) && at_least(w[0], lanes, context));
 }
@@ -154,11 +155,11 @@ bool lasts(Value w, const PassContext& context) {
 
 bool pays_channels_last(const Conv& c, const PassContext& context) {
   // An element that is copied takes part in so many products; with steps, rows would be copied in any case.
-  constexpr int64_t kFewChannels = 16;
+  constexpr int64_t kFewChannels = 16, kFewPlaces = 32;
   const Shape& w = shape_of(c.w);
   if (!c.groups.is(1) || !takes_channels_last(c, context)) return false;
   return at_least(w[0], kFewChannels, context) && (!all_one(c.stride) || at_least(w[1], kFewChannels, context)) &&
-         (lasts(c.w, context) || has_many_places(c, context));
+         (lasts(c.w, context) || has_places(c, kFewPlaces, context));
 }
 
 Dims channels_to_end(size_t rank) {
