@@ -17,6 +17,7 @@
 #include <vector>
 
 #if __has_include(<brasa/compile.h>)
+#include <brasa/profiler.h>
 #include <brasa/stats.h>
 #define WITH_BRASA 1
 #endif
@@ -56,13 +57,14 @@ inline double seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Times the step: NAME [--compile] [--seconds S] [--cpu-time].
+/// Times the step: NAME [--compile] [--seconds S] [--cpu-time] [--profile]; the last, of Brasa's, shows where the time of some more goes.
 inline int run(Program program, int argc, char** argv) {
-  bool compile = false;
+  bool compile = false, profile = false;
   double budget = 2;
   clockid_t clock = CLOCK_MONOTONIC;
   for (int i = 1; i < argc; ++i) {
     if (!std::strcmp(argv[i], "--compile")) compile = true;
+    if (!std::strcmp(argv[i], "--profile")) profile = true;
     if (!std::strcmp(argv[i], "--cpu-time")) clock = CLOCK_PROCESS_CPUTIME_ID;
     if (!std::strcmp(argv[i], "--seconds") && i + 1 < argc) budget = std::atof(argv[++i]);
   }
@@ -96,5 +98,13 @@ inline int run(Program program, int argc, char** argv) {
       "\n",
       program.name, compile ? "compiled" : "eager", 1e3 * times[times.size() / 2], 1e3 * times[0], first, checked,
       program.tolerance);
+#ifdef WITH_BRASA
+  if (profile) {
+    brasa::profiler::profile recording({.record_shapes = true});
+    for (int64_t i = 0; i < kChecked; ++i) call(i);
+    recording.stop();
+    std::puts(recording.key_averages({.shapes = true}).table("self_time", 60).c_str());
+  }
+#endif
   return 0;
 }
