@@ -1,25 +1,56 @@
 #include "compiler/fusion/indexing.h"
+#include "compiler/fusion/places.h"
 #include "compiler/passes/transform.h"
 #include "ops/shapes.h"
 
-// The derivative by a transposed operand is a product that is transposed again, as that by an attention's keys: with its operands exchanged
-// it lies as what follows reads it, and need not be packed where only the other order has rows that tiles do not fill.
+// The derivative by a transposed operand is a product that is transposed again, as that by an attention's keys or by the weights of a
+// convolution of single places: with its operands exchanged it lies as what follows reads it, and need not be packed where only the other
+// order has rows that tiles do not fill.
 namespace brasa::compiler {
 
 namespace prim = ops::prim;
 
 namespace {
 
+// The product that a chain of views shows, none of which anybody else reads.
+const Node* product_below(const Node* n, const std::unordered_map<const Node*, int>& uses) {
+  while (prim_of(n) == Prim::Transpose || prim_of(n) == Prim::Reshape) {
+    n = n->arg<Value>(0).node;
+    auto it = uses.find(n);
+    if (it == uses.end() || it->second != 1) return nullptr;
+  }
+  return prim_of(n) == Prim::Dot ? n : nullptr;
+}
+
+// Windows that overlap would be packed element by element.
+bool has_overlaps(Value operand) {
+  for (; is_view(prim_of(operand)); operand = operand.node->arg<Value>(0)) {
+    if (prim_of(operand) != Prim::Window) continue;
+    Expr more = type_of(operand).numel() - type_of(operand.node->arg<Value>(0)).numel();
+    if (!max(more, 0).is(0)) return true;
+  }
+  return false;
+}
+
 // What is left of both operands changes its place as a whole; the batch stays.
-bool exchanges(const Node* transpose, const Node* dot) {
-  std::vector<int64_t> order = int_args(transpose, 1), batch = int_args(dot, 4), summed = int_args(dot, 2);
-  auto rank = static_cast<int64_t>(order.size()), batches = static_cast<int64_t>(batch.size());
-  int64_t of_first = type_of(dot->arg<Value>(0)).rank() - batches - static_cast<int64_t>(summed.size());
-  if (of_first == 0 || batches + of_first == rank) return false;
-  std::vector<int64_t> exchanged = ops::counted(0, batches);
-  for (int64_t d = batches + of_first; d < rank; ++d) exchanged.push_back(d);
-  for (int64_t d = batches; d < batches + of_first; ++d) exchanged.push_back(d);
-  return order == exchanged;
+bool exchanges(const Node* views, const Node* dot) {
+  const Index shown = probe(views->types[0].shape);
+  Index at = shown;
+  for (const Node* n = views; n != dot; n = n->arg<Value>(0).node) at = view_index(n, at);
+  size_t batches = int_args(dot, 4).size(), summed = int_args(dot, 2).size();
+  size_t seconds = static_cast<size_t>(type_of(dot->arg<Value>(0)).rank()) - summed;
+  Index exchanged, order;
+  auto add = [](Index& to, const Index& index, const Shape& shape, size_t from, size_t end) {
+    size_t before = to.size();
+    for (size_t d = from; d < end; ++d)
+      if (!shape[d].is(1)) to.push_back(index[d]);
+    return to.size() > before;
+  };
+  const Shape& shape = dot->types[0].shape;
+  add(exchanged, at, shape, 0, batches);
+  bool both = add(exchanged, at, shape, seconds, at.size()) && add(exchanged, at, shape, batches, seconds);
+  add(order, shown, views->types[0].shape, 0, shown.size());
+  return both && exchanged == order;
 }
 
 }  // namespace
@@ -29,13 +60,18 @@ void turn_products(Primitives& p, const PassContext& context) {
   std::unordered_map<const Node*, int> uses = ir::count_uses(*p.graph);
   auto of_product = [&](const Node* n) {
     if (prim_of(n) != Prim::Transpose) return false;
-    const Node* dot = n->arg<Value>(0).node;
-    return prim_of(dot) == Prim::Dot && uses[dot] == 1 && exchanges(n, dot);
+    const Node* dot = product_below(n, uses);
+    return dot && exchanges(n, dot) && !has_overlaps(dot->arg<Value>(0));
   };
-  transform(p, context.facts, of_product, [](const Node*, ir::Args& args, Primitives&) {
-    const Node* dot = args[0].get<Value>().node;
-    return std::vector{prim::dot_general(dot->arg<Value>(1), dot->arg<Value>(0), int_args(dot, 3), int_args(dot, 2),
-                                         int_args(dot, 5), int_args(dot, 4))};
+  transform(p, context.facts, of_product, [](const Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
+    Value views = prim::transpose(args[0].get<Value>(), int_args(n, 1));
+    const Node* dot = views.node;
+    while (prim_of(dot) != Prim::Dot) dot = dot->arg<Value>(0).node;
+    // A transposition between may have turned it.
+    if (!exchanges(views.node, dot)) return {views};
+    Value turned = prim::dot_general(dot->arg<Value>(1), dot->arg<Value>(0), int_args(dot, 3), int_args(dot, 2),
+                                     int_args(dot, 5), int_args(dot, 4));
+    return std::vector{prim::reshape(turned, n->types[0].shape)};
   });
 }
 
