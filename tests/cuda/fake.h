@@ -12,7 +12,7 @@ namespace brasa::test {
 
 inline void use_fakes() {
   setenv("BRASA_CUDA_LIBRARIES", BRASA_FAKES, 1);
-  setenv("BRASA_EMU_LIBRARIES", "cublaslt,cudnn", 1);
+  setenv("BRASA_EMU_LIBRARIES", "cublaslt,cublaslt_tf32,cudnn", 1);
 }
 
 inline fakes::Control& fake(const char* file) {

@@ -365,6 +365,8 @@ class Fuser {
     // as a normalisation's result, is made where its derivative walks along the same rows.
     bool alike = kp.domain.folds() == kc.domain.folds() || (machine_.gpu && (kp.again || kc.again));
     if (!reads && (kp.kind == GroupKind::Contraction || !alike)) return;
+    // Beside rows nothing is turned.
+    if (!reads && kp.domain.folds() != kc.domain.folds() && !reads_evenly(kp.domain.folds() ? kc : kp, d)) return;
     if (!reads && stays_apart(kp, kc)) return;
     // What overwrites an input beside a reduction could not be computed in its memory.
     if (machine_.gpu && (kp.domain.has_reduced() || kc.domain.has_reduced()) && (overwrites(kp) || overwrites(kc)))

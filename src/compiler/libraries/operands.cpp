@@ -34,6 +34,14 @@ std::optional<Steps> steps_at(Value operand, Expr place, const Index& probe, Rea
   return s;
 }
 
+std::optional<Steps> steps_in_memory(Value operand, Readable readable, const ir::Graph& graph,
+                                     const std::unordered_set<Value>& in_memory) {
+  std::vector<Link> chain = chain_of(operand, [&](Value v) { return in_memory.count(v) > 0; });
+  const auto& [v, at] = chain.back();
+  return steps_at(operand, ir::is_input(v) ? place_in(graph, v, at) : linearise(at, type_of(v).shape), chain.front().at,
+                  readable);
+}
+
 Value placed(Value operand, bool through, Readable readable, const ir::Graph& graph,
              std::unordered_set<Value>& in_memory) {
   // What is in memory already is read from there.

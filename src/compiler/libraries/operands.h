@@ -24,6 +24,10 @@ bool is_contiguous(const Steps& steps, const ir::Shape& shape);
 /// Nothing where these are no even steps, or not `readable`.
 std::optional<Steps> steps_at(ir::Value operand, ir::Expr place, const Index& probe, Readable readable);
 
+/// How the operand lies, if what it ends at goes to memory; `in_memory` ends it too.
+std::optional<Steps> steps_in_memory(ir::Value operand, Readable readable, const ir::Graph& graph,
+                                     const std::unordered_set<ir::Value>& in_memory);
+
 /// The operand, where something on its way through views (and what widens, if `through`) can be read in memory: that goes to `in_memory`;
 /// else a copy of it.
 ir::Value placed(ir::Value operand, bool through, Readable readable, const ir::Graph& graph,

@@ -22,7 +22,9 @@ constexpr const Implementation* kTable[] = {
     &kBranch,
     &kWhile,
     &kBiasedProduct,
+    &kBiasedFloat32Product,
     &kProduct,
+    &kProductInTf32,
     &kSortOnDevice,
     &kSort,
     &kRowGroups,
@@ -100,7 +102,8 @@ std::vector<const Implementation*> Libraries::of_groups(const ir::Op* op) const 
 
 Libraries libraries_of(const runtime::Properties& device) {
   std::vector<std::string_view> names = device.libraries;
-  if (!runtime::float32_products_in_tf32()) std::erase(names, kAttentionInTf32.library);
+  if (!runtime::float32_products_in_tf32())
+    std::erase_if(names, [](std::string_view name) { return name.ends_with("_tf32"); });
   return Libraries(names);
 }
 

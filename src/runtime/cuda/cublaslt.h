@@ -16,7 +16,7 @@ struct Matrix {
   int64_t row, column, batch;
 };
 
-/// result[b] = left[b] · right[b], plus `bias` in every row where there is one (of the result's dtype; one matrix, of reduced floats), rounded once;
+/// result[b] = left[b] · right[b], plus `bias` in every row where there is one (of the result's dtype; one matrix, of float32 or reduced floats), rounded once;
 /// neighbours in a row of the result are neighbours in memory.
 struct Product {
   DType operands, result;

@@ -104,6 +104,9 @@ Properties properties_of(int index) {
     p.libraries.insert(p.libraries.begin(), {"attention", "attention_tf32", "sort", "concat"});
   if (have_convolutions()) p.libraries.insert(p.libraries.begin(), "cudnn");
   if (have_products()) p.libraries.insert(p.libraries.begin(), "cublaslt");
+  // Whose tensor cores take operands of TF32 as place_along_sum puts them.
+  constexpr int kHopper = 9;
+  if (have_products() && p.limits.major == kHopper) p.libraries.insert(p.libraries.begin(), "cublaslt_tf32");
   return p;
 }
 

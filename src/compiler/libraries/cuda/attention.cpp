@@ -70,7 +70,7 @@ struct Part {
   std::vector<Expr> steps;  // by dimension of the gradient
 };
 // The gradients of queries, keys and values side by side along a dimension of one tensor, as a projection to all of them gets them: each with
-// zeros around it, added up.
+// zeros around it, added up, or one after the other.
 class Packed {
  public:
   /// What `n` is a view of.
@@ -113,31 +113,50 @@ class Packed {
     Value first = n->args.empty() || !n->args[0].is<Value>() ? Value{} : n->arg<Value>(0);
     if (is_view(prim_of(n))) return look(first, view_index(n, at));
     if (converts(n)) return is_floating(type_of(first).dtype) && look(first, at);
-    if (n->op->name() == "prim::add") return look(first, at) && look(n->arg<Value>(1), at);
+    if (n->op->name() == "prim::add") return look_sum(first, n->arg<Value>(1), at);
+    if (prim_of(n) == Prim::Concat) return look_at_parts(n, at);
     return prim_of(n) == Prim::Pad && look_around(n, at);
   }
 
+  bool look_sum(Value a, Value b, const Index& at) {
+    return (is_zero(a) || look(a, at)) && (is_zero(b) || look(b, at));
+  }
   // A pad along one dimension.
-  bool look_around(const Node* n, Index at) {
+  bool look_around(const Node* n, const Index& at) {
     const auto &low = n->arg<std::vector<Expr>>(2), &high = n->arg<std::vector<Expr>>(3);
-    Value around = n->arg<Value>(1);
-    const double* zero = prim_of(around) == Prim::Full ? around.node->args[0].get_if<double>() : nullptr;
-    bool plain = !padded_ && zero && *zero == 0;
-    for (size_t d = 0; d < at.size() && plain; ++d) {
-      plain = n->arg<std::vector<Expr>>(4)[d].is(0);
-      if (!plain || (low[d].is(0) && high[d].is(0))) continue;
-      auto place = std::find(at_.begin(), at_.end(), at[d]);
-      if (padded_ || place == at_.end()) return false;
-      padded_ = true;
-      auto dim = static_cast<size_t>(place - at_.begin());
-      if (!attention_) along_ = dim;
-      plain = along_ == dim;
-      low_ = low[d];
-      size_ = type_of(n->arg<Value>(0)).shape[d];
-      at[d] = at[d] - low[d];
-      if (size_.is(1)) at[d] = 0;
+    std::optional<size_t> dim;
+    for (size_t d = 0; d < at.size(); ++d) {
+      if (!n->arg<std::vector<Expr>>(4)[d].is(0)) return false;
+      if (low[d].is(0) && high[d].is(0)) continue;
+      if (dim) return false;
+      dim = d;
     }
-    return plain && padded_ && look(n->arg<Value>(0), at);
+    return dim && is_zero(n->arg<Value>(1)) && look_within(n->arg<Value>(0), at, *dim, low[*dim]);
+  }
+  bool look_at_parts(const Node* n, const Index& at) {
+    auto dim = static_cast<size_t>(n->arg<Expr>(1).constant());
+    Expr low(0);
+    for (Value v : n->arg<std::vector<Value>>(0)) {
+      if (!look_within(v, at, dim, low)) return false;
+      low = low + type_of(v).shape[dim];
+    }
+    return true;
+  }
+  // What lies in the whole tensor from `low` on along a dimension.
+  bool look_within(Value v, Index at, size_t dim, Expr low) {
+    auto place = std::find(at_.begin(), at_.end(), at[dim]);
+    if (padded_ || place == at_.end()) return false;
+    auto along = static_cast<size_t>(place - at_.begin());
+    if (!attention_) along_ = along;
+    padded_ = true;
+    low_ = low;
+    size_ = type_of(v).shape[dim];
+    at[dim] = size_.is(1) ? Expr(0) : at[dim] - low;
+    return along_ == along && look(v, at);
+  }
+  static bool is_zero(Value v) {
+    const double* number = prim_of(v) == Prim::Full ? v.node->args[0].get_if<double>() : nullptr;
+    return number && *number == 0;
   }
   // Of a dimension of a gradient: along one of the whole tensor.
   bool is_step(Expr e) const {

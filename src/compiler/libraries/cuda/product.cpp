@@ -1,8 +1,12 @@
+#include <algorithm>
+
 #include "compiler/compile.h"
 #include "compiler/libraries/alone.h"
 #include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/run/size_program.h"
+#include "ops/algebra.h"
+#include "ops/primitives.h"
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/float32_products.h"
 #include "support/error.h"
@@ -37,6 +41,32 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in
   args[1] = placed(b, through, readable, graph, in_memory);
 }
 
+// A dimension of an operand that is a known number; 0 of others.
+int64_t known(Value v, size_t dim) {
+  auto size = type_of(v).shape[dim].maybe_constant();
+  return size ? *size : 0;
+}
+
+// Tensor cores take operands of TF32 only with neighbours along the sum. A library turns others on its way to them, two of them at half
+// the speed of one; a copy that is turned pays if it is used often enough.
+void place_along_sum(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in_memory) {
+  constexpr int64_t kLeast = 256, kMany = 512, kMostOften = 2048;
+  constexpr int64_t kWhole = 4;  // rows in multiples of 16 bytes
+  place(args, graph, in_memory);
+  Value a = args[0].get<Value>(), b = args[1].get<Value>();
+  if (type_of(a).rank() != 2) return;
+  auto lies_along = [&](Value v, size_t dim) { return steps_in_memory(v, readable, graph, in_memory)->of[dim].is(1); };
+  int64_t rows = known(a, 0), inner = known(a, 1), columns = known(b, 1);
+  bool turn_a = !lies_along(a, 1), turn_b = !lies_along(b, 0);
+  if (std::min({rows, inner, columns}) < kLeast || inner % kWhole != 0) return;
+  int64_t often = turn_a && turn_b ? kMany : kMostOften;
+  // A row of the first operand is used for each column, and the other way round.
+  if (turn_a && turn_b) (rows < columns ? turn_b : turn_a) = false;
+  auto copied = [&](Value v) { return *in_memory.insert(ops::call("prim::reshape", {v, type_of(v).shape})).first; };
+  if (turn_a && columns >= often) args[0] = copied(a);
+  if (turn_b && rows >= often) args[1] = ops::prim::transpose(copied(ops::prim::transpose(b, {1, 0})), {1, 0});
+}
+
 bool takes(const Node& n) {
   int64_t rank = n.types[0].rank();
   if (rank != 2 && rank != 3) return false;
@@ -48,13 +78,15 @@ bool takes(const Node& n) {
          runtime::cuda::takes_product(type_of(n.arg<Value>(0)).dtype, n.types[0].dtype);
 }
 
+bool takes_in_tf32(const Node& n) { return n.types[0].dtype == DType::Float32 && takes(n); }
+
 bool reads(const Node& n, const Stored& stored) {
   Value a = source_in(stored, n.arg<Value>(0), readable), b = source_in(stored, n.arg<Value>(1), readable);
   return a && b && type_of(a).dtype == type_of(b).dtype;
 }
 
-// round(product + a row), where the product is of reduced floats widened for it, and the row of the same: a linear layer, whose
-// result may have more dimensions than the product.
+// round(product + a row), where the product is of reduced floats widened for it, and the row of the same, or all are float32: a linear layer,
+// whose result may have more dimensions than the product.
 struct Biased {
   const Node* product = nullptr;
   Value bias;
@@ -71,11 +103,12 @@ Value below_reshapes(Value v, std::vector<const Node*>& inside) {
 }
 std::optional<Biased> biased(const Node& n) {
   DType narrow = n.types[0].dtype;
-  if (!converts(&n) || !is_reduced_floating(narrow) || n.types[0].rank() < 2) return std::nullopt;
+  bool rounds = converts(&n) && is_reduced_floating(narrow);
+  if (!(rounds || narrow == DType::Float32) || n.types[0].rank() < 2) return std::nullopt;
   std::vector<const Node*> inside;
-  Value sum = below_reshapes(n.arg<Value>(0), inside);
+  Value sum = rounds ? below_reshapes(n.arg<Value>(0), inside) : Value{const_cast<Node*>(&n), 0};
   if (sum.node->op->name() != "prim::add" || type_of(sum).dtype != DType::Float32) return std::nullopt;
-  inside.push_back(sum.node);
+  if (rounds) inside.push_back(sum.node);
   int64_t rank = type_of(sum).rank();
   Expr columns = type_of(sum).shape.back();
   for (size_t side : {size_t{0}, size_t{1}}) {
@@ -102,9 +135,26 @@ std::optional<Biased> biased(const Node& n) {
 
 bool is_vector(const std::vector<Expr>& strides) { return strides.empty() || strides[0].is(1); }
 
+// Whether it is read from memory in any case, through views: by a product or another function, or by the caller.
+bool goes_to_memory(const ir::Graph& graph, const Node& n) {
+  std::unordered_set<const Node*> views = {&n};
+  for (const Node* reader : graph.nodes()) {
+    bool reads = false;
+    reader->for_each_input([&](Value v) { reads |= views.count(v.node) > 0; });
+    if (!reads) continue;
+    if (prim_of(reader) == Prim::Dot || prim_of(reader) == Prim::Whole) return true;
+    if (is_view(prim_of(reader))) views.insert(reader);
+  }
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                     [&](const ir::Output& o) { return views.count(o.value.node) > 0; });
+}
+
 std::optional<Covered> covers(const ir::Graph& graph, const Node& n) {
   auto b = biased(n);
-  if (!b || !is_vector(ir::strides_of(graph, b->bias))) return std::nullopt;
+  // What makes more of a sum of float32 adds the bias itself: small products take longer with one.
+  if (!b || (n.types[0].dtype == DType::Float32 && !goes_to_memory(graph, n)) ||
+      !is_vector(ir::strides_of(graph, b->bias)))
+    return std::nullopt;
   return Covered{std::move(b->inside), {b->bias}};
 }
 
@@ -203,14 +253,19 @@ constexpr auto prepare = [](const Group& g, const CompilerOptions& options, ir::
   return call;
 };
 
+constexpr Implementation biased_product(std::string_view primitive) {
+  return {.library = "cublaslt",
+          .name = "cuBLASLt",
+          .primitive = primitive,
+          .covers = covers,
+          .prepare = prepare,
+          .reads = reads_biased};
+}
+
 }  // namespace
 
-const Implementation kBiasedProduct = {.library = "cublaslt",
-                                       .name = "cuBLASLt",
-                                       .primitive = "prim::convert",
-                                       .covers = covers,
-                                       .prepare = prepare,
-                                       .reads = reads_biased};
+const Implementation kBiasedProduct = biased_product("prim::convert");
+const Implementation kBiasedFloat32Product = biased_product("prim::add");
 const Implementation kProduct = {.library = "cublaslt",
                                  .name = "cuBLASLt",
                                  .primitive = "prim::dot_general",
@@ -218,5 +273,12 @@ const Implementation kProduct = {.library = "cublaslt",
                                  .prepare = prepare,
                                  .place = place,
                                  .reads = reads};
+const Implementation kProductInTf32 = {.library = "cublaslt_tf32",
+                                       .name = "cuBLASLt",
+                                       .primitive = "prim::dot_general",
+                                       .supports = takes_in_tf32,
+                                       .prepare = prepare,
+                                       .place = place_along_sum,
+                                       .reads = reads};
 
 }  // namespace brasa::compiler
