@@ -118,19 +118,29 @@ def main():
         overload = card["overload"]
         if o.only and not any(part in overload for part in o.only):
             continue
-        stem, rng = os.path.join(o.vectors, overload), random.Random(f"{o.seed} {overload}")
-        torch.manual_seed(o.seed)
-        entries = json.load(open(stem + ".json"))["entries"]
-        entries = [e for e in entries if "raises" not in e and e.get("compare") != "metadata"]
-        rng.shuffle(entries)
-        gradients = rng.random() < 0.5
-        with safe_open(stem + ".safetensors", "pt") as stored:
-            for entry in entries[:TRIES]:
-                if call := Growing(overload, entry, stored, gradients, *o.milliseconds).large_enough(rng):
-                    print(json.dumps({**call, "seed": o.seed}), flush=True)
-                    break
-            else:
-                print(overload, "never takes so long", file=sys.stderr)
+        sys.stdout.flush()
+        child = os.fork()  # PyTorch may end the process that asks it for what it does not check
+        if child == 0:
+            draw(overload, o)
+            sys.stdout.flush()
+            os._exit(0)
+        if os.waitpid(child, 0)[1] != 0:
+            print(overload, "ended PyTorch", file=sys.stderr)
+
+
+def draw(overload, o):
+    stem, rng = os.path.join(o.vectors, overload), random.Random(f"{o.seed} {overload}")
+    torch.manual_seed(o.seed)
+    entries = json.load(open(stem + ".json"))["entries"]
+    entries = [e for e in entries if "raises" not in e and e.get("compare") != "metadata"]
+    rng.shuffle(entries)
+    gradients = rng.random() < 0.5
+    with safe_open(stem + ".safetensors", "pt") as stored:
+        for entry in entries[:TRIES]:
+            if call := Growing(overload, entry, stored, gradients, *o.milliseconds).large_enough(rng):
+                print(json.dumps({**call, "seed": o.seed}))
+                return
+    print(overload, "never takes so long", file=sys.stderr)
 
 
 if __name__ == "__main__":
