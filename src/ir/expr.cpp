@@ -4,6 +4,7 @@
 #include "support/checked.h"
 #include "support/error.h"
 #include "support/hash.h"
+#include "support/thread_object.h"
 
 namespace brasa::ir {
 namespace {
@@ -145,13 +146,16 @@ Expr remembered(const Expr& a, const Expr& b) {
   struct Entry {
     Expr a, b, result;
   };
+  struct Entries {
+    std::vector<Entry> list = std::vector<Entry>(1024);
+  };
   if (a.is_constant() && b.is_constant()) return operation(a, b);
-  constexpr size_t kEntries = 1024;
-  thread_local std::vector<Entry> entries(kEntries);
-  size_t at = mix(a->order, b->order) % kEntries;
-  if (entries[at].a == a && entries[at].b == b) return entries[at].result;
+  auto* entries = ThreadObject<Entries>::get();
+  if (!entries) return operation(a, b);  // in destructors at the thread's end
+  Entry& known = entries->list[mix(a->order, b->order) % entries->list.size()];
+  if (known.a == a && known.b == b) return known.result;
   Expr result = operation(a, b);
-  entries[at] = {a, b, result};
+  known = {a, b, result};
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "support/epoch.h"
 #include "support/lazy.h"
 #include "support/mutex.h"
+#include "support/thread_object.h"
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
@@ -63,13 +64,11 @@ Epoch::Reading::Slot& Epoch::Reading::slot() {
     Slot& slot = Slots<Slot>::get().take();
     ~Owner() { slot.taken.store(false); }
   };
-  static thread_local constinit Slot* known =
-      nullptr;  // costs less to ask for than an object that is made at first use
-  if (!known) [[unlikely]] {
-    thread_local Owner owner;
-    known = &owner.slot;
-  }
-  return *known;
+  if (Owner* owner = ThreadObject<Owner>::get()) return owner->slot;
+  // Destructors at the thread's end that still read keep one for good.
+  BRASA_THREAD_WORD static Slot* last = nullptr;
+  if (!last) last = &Slots<Slot>::get().take();
+  return *last;
 }
 
 void Epoch::retire(std::function<void()> free) {

@@ -2,6 +2,7 @@
 
 #include "runtime/cpu/allocator.h"
 #include "runtime/thread_pool.h"
+#include "support/thread_object.h"
 
 namespace brasa::runtime::cpu {
 namespace {
@@ -23,8 +24,9 @@ struct Scratch {
 };
 
 void* scratch(size_t bytes) {
-  static thread_local Scratch memory;
-  return memory.get(bytes);
+  Scratch* memory = ThreadObject<Scratch>::get();
+  // Destructors at the thread's end may still run kernels, whose memory nobody is left to free.
+  return memory ? memory->get(bytes) : allocate(bytes);
 }
 
 }  // namespace
