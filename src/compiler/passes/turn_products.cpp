@@ -33,9 +33,9 @@ bool has_overlaps(Value operand) {
 }
 
 // What is left of both operands changes its place as a whole; the batch stays.
-bool exchanges(const Node* views, const Node* dot) {
-  const Index shown = probe(views->types[0].shape);
-  Index at = shown;
+bool exchanges(const Node* transpose, const Node* views, const Node* dot) {
+  const Index shown = probe(transpose->types[0].shape);
+  Index at = view_index(transpose, shown);
   for (const Node* n = views; n != dot; n = n->arg<Value>(0).node) at = view_index(n, at);
   size_t batches = int_args(dot, 4).size(), summed = int_args(dot, 2).size();
   size_t seconds = static_cast<size_t>(type_of(dot->arg<Value>(0)).rank()) - summed;
@@ -49,7 +49,7 @@ bool exchanges(const Node* views, const Node* dot) {
   const Shape& shape = dot->types[0].shape;
   add(exchanged, at, shape, 0, batches);
   bool both = add(exchanged, at, shape, seconds, at.size()) && add(exchanged, at, shape, batches, seconds);
-  add(order, shown, views->types[0].shape, 0, shown.size());
+  add(order, shown, transpose->types[0].shape, 0, shown.size());
   return both && exchanged == order;
 }
 
@@ -61,14 +61,13 @@ void turn_products(Primitives& p, const PassContext& context) {
   auto of_product = [&](const Node* n) {
     if (prim_of(n) != Prim::Transpose) return false;
     const Node* dot = product_below(n, uses);
-    return dot && exchanges(n, dot) && !has_overlaps(dot->arg<Value>(0));
+    return dot && exchanges(n, n->arg<Value>(0).node, dot) && !has_overlaps(dot->arg<Value>(0));
   };
   transform(p, context.facts, of_product, [](const Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
-    Value views = prim::transpose(args[0].get<Value>(), int_args(n, 1));
-    const Node* dot = views.node;
+    const Node *views = args[0].get<Value>().node, *dot = views;
     while (prim_of(dot) != Prim::Dot) dot = dot->arg<Value>(0).node;
     // A transposition between may have turned it.
-    if (!exchanges(views.node, dot)) return {views};
+    if (!exchanges(n, views, dot)) return {};
     Value turned = prim::dot_general(dot->arg<Value>(1), dot->arg<Value>(0), int_args(dot, 3), int_args(dot, 2),
                                      int_args(dot, 5), int_args(dot, 4));
     return std::vector{prim::reshape(turned, n->types[0].shape)};
