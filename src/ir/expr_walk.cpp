@@ -7,6 +7,7 @@
 #include "support/checked.h"
 #include "support/error.h"
 #include "support/fresh_stack.h"
+#include "support/thread_object.h"
 
 // Values, substitution, symbols, text.
 namespace brasa::ir {
@@ -114,7 +115,9 @@ int64_t value_of(const Expr& e, std::span<const int64_t> symbols) {
     std::vector<int64_t> symbols;
     std::unordered_map<Expr, int64_t> values;
   };
-  thread_local Known known;
+  Known* kept = ThreadObject<Known>::get();
+  if (!kept) return evaluate(e, symbol);  // in destructors at the thread's end
+  Known& known = *kept;
   constexpr size_t kMost = size_t{1} << 16;
   size_t both = std::min(symbols.size(), known.symbols.size());
   if (!std::equal(symbols.begin(), symbols.begin() + both, known.symbols.begin()) || known.values.size() > kMost)
