@@ -3,7 +3,6 @@
 #include <mutex>
 
 #include "support/mutex.h"
-#include "support/thread_object.h"
 
 namespace brasa::detail {
 namespace {
@@ -32,11 +31,6 @@ class Depot {
 
 // Never destroyed: objects of other static lifetimes come back at the very end.
 constinit Depot depots[kPoolLargest + 1];
-
-PoolBlock* take(PoolList& list) {
-  --list.count;
-  return std::exchange(list.first, list.first->next);
-}
 
 void refill(PoolList& list, size_t c) {
   if (list.batches) {
@@ -69,30 +63,25 @@ void leave(PoolList& list, size_t c) {
   if (list.first) depots[c].put(std::exchange(list.first, nullptr), list.count);
 }
 
-struct Lists {
-  PoolList of[kPoolLargest + 1];
-  Lists() { pool_lists = of; }
-  ~Lists() {
-    pool_lists = nullptr;
-    for (size_t c = 0; c <= kPoolLargest; ++c) leave(of[c], c);
-  }
-};
-
 }  // namespace
+
+PoolLists::~PoolLists() {
+  for (size_t c = 0; c <= kPoolLargest; ++c) leave(of[c], c);
+}
 
 void* pool_refill(size_t bytes) {
   size_t c = pool_class(bytes);
   if (!kPool || c > kPoolLargest) return ::operator new(bytes);
-  if (Lists* here = ThreadObject<Lists>::get()) {
+  if (PoolLists* here = ThreadObject<PoolLists>::get()) {
     if (!here->of[c].first) refill(here->of[c], c);
-    return take(here->of[c]);
+    return here->of[c].take();
   }
   // The thread has no lists any more.
   PoolList list;
   refill(list, c);
-  PoolBlock* b = take(list);
+  void* p = list.take();
   leave(list, c);
-  return b;
+  return p;
 }
 
 void pool_set_aside(void* p, size_t bytes) noexcept {
@@ -101,15 +90,12 @@ void pool_set_aside(void* p, size_t bytes) noexcept {
     ::operator delete(p);
     return;
   }
-  auto* b = new (p) PoolBlock;
-  if (Lists* here = ThreadObject<Lists>::get()) {
+  if (PoolLists* here = ThreadObject<PoolLists>::get()) {
     PoolList& list = here->of[c];
     if (list.count == PoolList::kBatch) set_aside(list, c);
-    b->next = std::exchange(list.first, b);
-    ++list.count;
+    list.put(p);
   } else {
-    b->next = nullptr;
-    depots[c].put(b, 1);
+    depots[c].put(new (p) PoolBlock{}, 1);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "support/thread_word.h"
+#include "support/thread_object.h"
 
 namespace brasa {
 
@@ -41,10 +41,24 @@ struct PoolList {
   static constexpr size_t kBatch = 256;
   PoolBlock *first = nullptr, *batches = nullptr;
   size_t count = 0, kept = 0;
+
+  /// Of a list that has one, and of one that has less than a batch.
+  void* take() {
+    --count;
+    return std::exchange(first, first->next);
+  }
+  void put(void* p) {
+    auto* b = new (p) PoolBlock;
+    b->next = std::exchange(first, b);
+    ++count;
+  }
 };
 
-/// By class; null before the thread's first block and after its last.
-BRASA_THREAD_WORD inline PoolList* pool_lists = nullptr;
+/// A thread's, by class.
+struct PoolLists {
+  PoolList of[kPoolLargest + 1];
+  ~PoolLists();
+};
 
 void* pool_refill(size_t bytes);
 void pool_set_aside(void* p, size_t bytes) noexcept;
@@ -55,20 +69,18 @@ void pool_set_aside(void* p, size_t bytes) noexcept;
 /// than malloc's own caches hold. Blocks of one size are kept by the thread that gave them back.
 inline void* pool_allocate(size_t bytes) {
   size_t c = detail::pool_class(bytes);
-  detail::PoolList* lists = detail::pool_lists;
-  if (!detail::kPool || c > detail::kPoolLargest || !lists || !lists[c].first) [[unlikely]]
+  detail::PoolLists* lists = ThreadObject<detail::PoolLists>::known();
+  if (!detail::kPool || c > detail::kPoolLargest || !lists || !lists->of[c].first) [[unlikely]]
     return detail::pool_refill(bytes);
-  --lists[c].count;
-  return std::exchange(lists[c].first, lists[c].first->next);
+  return lists->of[c].take();
 }
 inline void pool_deallocate(void* p, size_t bytes) noexcept {
   size_t c = detail::pool_class(bytes);
-  detail::PoolList* lists = detail::pool_lists;
-  if (!detail::kPool || c > detail::kPoolLargest || !lists || lists[c].count == detail::PoolList::kBatch) [[unlikely]]
+  detail::PoolLists* lists = ThreadObject<detail::PoolLists>::known();
+  if (!detail::kPool || c > detail::kPoolLargest || !lists || lists->of[c].count == detail::PoolList::kBatch)
+      [[unlikely]]
     return detail::pool_set_aside(p, bytes);
-  auto* b = new (p) detail::PoolBlock;
-  b->next = std::exchange(lists[c].first, b);
-  ++lists[c].count;
+  lists->of[c].put(p);
 }
 
 /// Base of classes whose objects live in the pool.

@@ -10,6 +10,8 @@ namespace brasa {
 template <class T>
 class ThreadObject {
  public:
+  /// This thread's, if it was asked for before; null once it is gone.
+  static T* known() { return here_; }
   /// This thread's, made when it is first asked for; null once it is gone.
   static T* get() {
     if (T* known = here_) [[likely]]
