@@ -73,19 +73,14 @@ bool is_fft(const Node* n) { return n->op->name() == "prim::fft"; }
 bool gives_reals(const Node* n) { return n->op->name() == "prim::fft_real"; }
 constexpr size_t kScale = 4;  // where prim::fft_real has it
 bool any_steps(const Steps&, const ir::Shape&) { return true; }
-bool is_zero(Value v) {
-  Value end = chain_of(v, nullptr, false).back().value;
-  if (prim_of(end) != Prim::Full) return false;
-  const double* number = end.node->args[0].get_if<double>();
-  return number && *number == 0;
-}
+bool is_zero_below(Value v) { return is_zero(chain_of(v, nullptr, false).back().value); }
 
 // Both parts lie in the same steps of memory, or there is no imaginary one.
 bool reads_parts(const Node& n, const Stored& stored) {
   std::optional<std::vector<Expr>> found;
   for (size_t i = 0; i < 2; ++i) {
     Value v = n.arg<Value>(i);
-    if (i == 1 && is_zero(v)) continue;
+    if (i == 1 && is_zero_below(v)) continue;
     std::vector<Link> chain = chain_of(v, [&](Value x) { return stored.count(x.node) > 0; }, false);
     const auto& [end, at] = chain.back();
     auto it = stored.find(end.node);
@@ -110,7 +105,7 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in
     return steps ? std::optional(steps->of) : std::nullopt;
   };
   Value re = args[0].get<Value>(), im = args[1].get<Value>();
-  bool real = is_zero(im);
+  bool real = is_zero_below(im);
   if (args.size() > kScale && !args[kScale].is_none())
     if (Value scale = args[kScale].get<Value>(); !ir::is_input(scale)) in_memory.insert(scale);
   auto steps = steps_of(re);
@@ -253,7 +248,7 @@ class FourierCall final : public DeviceCall {
     size_t inputs = g.graph->inputs().size();
     for (size_t i = 0; i < 2; ++i) {
       Value v = n.arg<Value>(i);
-      if (i == 1 && is_zero(v)) continue;
+      if (i == 1 && is_zero_below(v)) continue;
       Source source = source_of(g, v, any_steps);
       in_.push_back(operand(source.input, source.steps.offset, source.steps.of));
     }

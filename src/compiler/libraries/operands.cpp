@@ -19,6 +19,11 @@ bool is_contiguous(const Steps& steps, const ir::Shape& shape) {
   return true;
 }
 
+bool is_zero(Value v) {
+  const double* number = prim_of(v) == Prim::Full ? v.node->args[0].get_if<double>() : nullptr;
+  return number && *number == 0;
+}
+
 std::optional<Steps> steps_at(Value operand, Expr place, const Index& probe, Readable readable) {
   Steps s;
   for (Expr e : probe) {
@@ -34,12 +39,20 @@ std::optional<Steps> steps_at(Value operand, Expr place, const Index& probe, Rea
   return s;
 }
 
+namespace {
+
+// Where an input lies, or what goes to memory.
+Expr place_of(const Link& link, const ir::Graph& graph) {
+  const auto& [v, at] = link;
+  return ir::is_input(v) ? place_in(graph, v, at) : linearise(at, type_of(v).shape);
+}
+
+}  // namespace
+
 std::optional<Steps> steps_in_memory(Value operand, Readable readable, const ir::Graph& graph,
                                      const std::unordered_set<Value>& in_memory) {
   std::vector<Link> chain = chain_of(operand, [&](Value v) { return in_memory.count(v) > 0; });
-  const auto& [v, at] = chain.back();
-  return steps_at(operand, ir::is_input(v) ? place_in(graph, v, at) : linearise(at, type_of(v).shape), chain.front().at,
-                  readable);
+  return steps_at(operand, place_of(chain.back(), graph), chain.front().at, readable);
 }
 
 Value placed(Value operand, bool through, Readable readable, const ir::Graph& graph,
@@ -48,15 +61,12 @@ Value placed(Value operand, bool through, Readable readable, const ir::Graph& gr
   std::vector<Link> chain = chain_of(operand, [&](Value v) { return in_memory.count(v) > 0; }, through);
   const Index& from = chain.front().at;
   for (size_t i = chain.size(); i-- > 0;) {
-    const auto& [v, at] = chain[i];
-    bool given = ir::is_input(v);
-    Expr where = given ? place_in(graph, v, at) : linearise(at, type_of(v).shape);
-    if (!steps_at(operand, where, from, readable)) continue;
+    if (!steps_at(operand, place_of(chain[i], graph), from, readable)) continue;
     // What is wide is copied before it is widened.
     bool narrow_below = std::any_of(chain.begin() + static_cast<ptrdiff_t>(i), chain.end() - 1,
                                     [](const Link& l) { return widens(l.value.node); });
     if (narrow_below) break;
-    if (!given) in_memory.insert(v);
+    if (Value v = chain[i].value; !ir::is_input(v)) in_memory.insert(v);
     return operand;
   }
   // A widened value narrows to what it was.

@@ -154,10 +154,6 @@ class Packed {
     at[dim] = size_.is(1) ? Expr(0) : at[dim] - low;
     return along_ == along && look(v, at);
   }
-  static bool is_zero(Value v) {
-    const double* number = prim_of(v) == Prim::Full ? v.node->args[0].get_if<double>() : nullptr;
-    return number && *number == 0;
-  }
   // Of a dimension of a gradient: along one of the whole tensor.
   bool is_step(Expr e) const {
     int steps = 0;

@@ -42,10 +42,7 @@ void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in
 }
 
 // A dimension of an operand that is a known number; 0 of others.
-int64_t known(Value v, size_t dim) {
-  auto size = type_of(v).shape[dim].maybe_constant();
-  return size ? *size : 0;
-}
+int64_t known(Value v, size_t dim) { return type_of(v).shape[dim].maybe_constant().value_or(0); }
 
 // Tensor cores take operands of TF32 only with neighbours along the sum. A library turns others on its way to them, two of them at half
 // the speed of one; a copy that is turned pays if it is used often enough.
@@ -261,24 +258,22 @@ constexpr Implementation biased_product(std::string_view primitive) {
           .prepare = prepare,
           .reads = reads_biased};
 }
+constexpr Implementation product(std::string_view library, decltype(Implementation::supports) supports,
+                                 decltype(Implementation::place) place) {
+  return {.library = library,
+          .name = "cuBLASLt",
+          .primitive = "prim::dot_general",
+          .supports = supports,
+          .prepare = prepare,
+          .place = place,
+          .reads = reads};
+}
 
 }  // namespace
 
 const Implementation kBiasedProduct = biased_product("prim::convert");
 const Implementation kBiasedFloat32Product = biased_product("prim::add");
-const Implementation kProduct = {.library = "cublaslt",
-                                 .name = "cuBLASLt",
-                                 .primitive = "prim::dot_general",
-                                 .supports = takes,
-                                 .prepare = prepare,
-                                 .place = place,
-                                 .reads = reads};
-const Implementation kProductInTf32 = {.library = "cublaslt_tf32",
-                                       .name = "cuBLASLt",
-                                       .primitive = "prim::dot_general",
-                                       .supports = takes_in_tf32,
-                                       .prepare = prepare,
-                                       .place = place_along_sum,
-                                       .reads = reads};
+const Implementation kProduct = product("cublaslt", takes, place);
+const Implementation kProductInTf32 = product("cublaslt_tf32", takes_in_tf32, place_along_sum);
 
 }  // namespace brasa::compiler
