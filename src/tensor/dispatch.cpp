@@ -140,6 +140,15 @@ void check_numbers(const Operator& op, CallArgs args) {
     op.row().precondition(literals(op.row(), args));
 }
 
+namespace {
+
+// Nothing is special to dispatch, so that a recording is asked first of all whether it expects the call.
+inline bool goes_ahead(const Operator& op) {
+  return op.plain() && !(op.casts() && autocasting()) && get_default_dtype() == DType::Float32;
+}
+
+}  // namespace
+
 void call_functional(Operator& op, CallArgs args, Results& results) {
   if (!op.plain()) {
     for (const CallArg& a : args)
@@ -151,7 +160,8 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
   try {
     if (!op.plain()) check_numbers(op, args);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
-      if (recorder->follow(op.row(), args, results)) return autograd::attach_recorded(op, args, *recorder, results);
+      if (!goes_ahead(op) && recorder->follow(op.row(), args, results))
+        return autograd::attach_recorded(op, args, *recorder, results);
       RecordedCall recorded(*recorder, op, args);
       recorded.run(results);
       recorded.lay_out(results);
@@ -356,10 +366,10 @@ struct OperatorSpan {
   std::optional<runtime::HostSpan> span;
 };
 
-// The short way of a call that a recording expects, where nothing is special to dispatch.
+// The short way of a call that a recording expects.
 inline bool expected(Operator& op, CallArgs args, Results& results) {
   Recorder* recorder = Recorder::current();
-  if (!recorder || !op.plain() || (op.casts() && autocasting()) || get_default_dtype() != DType::Float32) return false;
+  if (!recorder || !goes_ahead(op)) return false;
   try {
     if (!recorder->follow(op.row(), args, results)) return false;
     if (GradMode::is_enabled()) autograd::attach_recorded(op, args, *recorder, results);
