@@ -59,6 +59,7 @@ class Session : public Functional {
   void place(std::span<const CallArg> args) override;
   runtime::Device& device() const { return device_ ? *device_ : runtime::host(); }
   Tensor make_recorded(Number n) final;
+  // The same without a call, for `follow`.
   [[gnu::always_inline]] inline Tensor make(Number n);
   Tensor make_sized(Number n);
 

@@ -13,12 +13,12 @@ class Held {
   Held(StorageRef s, Number n, DType d, const RowMajor& shape)
       : storage(std::move(s)), value(n), dtype(d), sizes_(&shape.sizes), strides_(&shape.strides) {}
   Held(StorageRef s, Number n, DType d, RowMajor&& shape) : Held(std::move(s), n, d, shape) {
-    own({shape.sizes, shape.strides});
+    own(shape.sizes, shape.strides);
   }
   /// An input tensor that was written.
   Held(const TensorImpl& t, Number n, int in)
       : storage(t.storage), value(n), input(in), dtype(t.dtype), offset(t.offset) {
-    own({t.sizes, t.strides});
+    own(t.sizes, t.strides);
   }
 
   StorageRef storage;
@@ -28,7 +28,7 @@ class Held {
   int64_t offset = 0;
   const Sizes& sizes() const { return *sizes_; }
   const Sizes& strides() const { return *strides_; }
-  void lay_out(const Sizes& strides) { own({sizes(), strides}); }
+  void lay_out(const Sizes& strides) { own(sizes(), strides); }
 
   /// Whether a tensor of the storage is the whole value.
   bool covers(const TensorImpl& t) const {
@@ -43,8 +43,8 @@ class Held {
     Geometry(const Sizes& of, const Sizes& by) : sizes(of), strides(by) {}
     Sizes sizes, strides;
   };
-  void own(Geometry geometry) {
-    own_ = std::make_unique<Geometry>(geometry);
+  void own(const Sizes& of, const Sizes& by) {
+    own_ = std::make_unique<Geometry>(of, by);
     sizes_ = &own_->sizes;
     strides_ = &own_->strides;
   }

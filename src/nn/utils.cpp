@@ -43,6 +43,8 @@ Tensor clip_grad_norm_tensor_(const std::vector<Tensor>& parameters, double max_
   return norm;
 }
 
+std::ostream& operator<<(std::ostream& out, const TotalNorm& n) { return out << static_cast<double>(n); }
+
 TotalNorm clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type,
                           bool error_if_nonfinite) {
   if (error_if_nonfinite) {

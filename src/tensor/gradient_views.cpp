@@ -6,7 +6,7 @@
 #include "ops/builder.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
-#include "tensor/thread_cache.h"
+#include "tensor/keyed_cache.h"
 
 namespace brasa::eager {
 namespace {
@@ -20,7 +20,7 @@ struct View {
 };
 // By result; of one that no gradient flows to there is none.
 using Views = std::vector<std::optional<View>>;
-using Cache = ThreadCache<std::optional<Views>, 1024>;
+using Cache = KeyedCache<std::optional<Views>, 1024>;
 
 int64_t most_elements(const Backward& backward, std::span<const InputTensor> operands) {
   int64_t most = 0;

@@ -12,8 +12,8 @@
 #include "support/pool_allocator.h"
 #include "tensor/autograd/record.h"
 #include "tensor/geometry.h"
+#include "tensor/keyed_cache.h"
 #include "tensor/recorder.h"
-#include "tensor/thread_cache.h"
 
 namespace brasa::eager {
 namespace {
@@ -26,7 +26,7 @@ struct CachedCall {
   Plans plans;  // empty: no view is possible
   std::shared_ptr<const ArgStore> args;
 };
-using Cache = ThreadCache<std::shared_ptr<const CachedCall>, 8192>;
+using Cache = KeyedCache<std::shared_ptr<const CachedCall>, 8192>;
 
 // False if an argument cannot be part of a key.
 bool make_key(const Operator& op, CallArgs args, Cache::Key& key) {

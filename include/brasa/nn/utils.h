@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ostream>
+#include <iosfwd>
 #include <utility>
 #include <vector>
 
@@ -21,11 +21,12 @@ class TotalNorm {
   const Tensor& tensor() const { return norm_; }
   operator double() const { return norm_.item<double>(); }        // NOLINT: LibTorch's is a double
   operator Scalar() const { return static_cast<double>(*this); }  // NOLINT
-  friend std::ostream& operator<<(std::ostream& out, const TotalNorm& n) { return out << static_cast<double>(n); }
 
  private:
   Tensor norm_;
 };
+
+BRASA_API std::ostream& operator<<(std::ostream& out, const TotalNorm& n);
 
 /// As above, as a number. With `error_if_nonfinite` a norm of inf or nan is a brasa::Error, for which it is read.
 BRASA_API TotalNorm clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, double norm_type = 2.0,

@@ -14,11 +14,11 @@ namespace brasa::eager {
 
 /// What a thread found out for keys of words, so that nobody has to lock. With more than `most` entries it begins anew.
 template <class T, size_t most>
-class ThreadCache {
+class KeyedCache {
  public:
   using Key = SmallVector<int64_t, 32>;
   /// This thread's; null once its objects are gone.
-  static ThreadCache* get() { return ThreadObject<ThreadCache>::get(); }
+  static KeyedCache* get() { return ThreadObject<KeyedCache>::get(); }
 
   /// Null where the key is unknown.
   const T* find(const Key& key) const {
