@@ -2,6 +2,7 @@
 
 #include "check.h"
 #include "ops/algebra.h"
+#include "ops/linear_algebra.h"
 #include "ops/shapes.h"
 
 namespace brasa::compiler {
@@ -104,6 +105,19 @@ TEST(Concat, ManyNumbers) {
         }
         return Values{prim::concat(equal, 1), prim::concat(others, 1)};
       });
+}
+
+// Wide matrices are factored by their square; all are turned in squares that overlap at the ends.
+TEST(Lu, AnySize) {
+  for (DType t : {DType::Float32, DType::Float64})
+    for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 30}, {3, 3}, {5, 40}, {12, 13}, {21, 17}, {40, 5}})
+      check_both(
+          {{t, {2, m, n}}},
+          [](const Values& v) {
+            std::array<Value, 3> r = ops::prim::lu(v[0]);
+            return Values(r.begin(), r.end());
+          },
+          t == DType::Float32 ? 1e-3 : 1e-9);
 }
 
 }  // namespace
