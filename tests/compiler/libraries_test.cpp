@@ -10,6 +10,7 @@ namespace {
 
 using namespace testing;
 using ir::Value;
+using ops::operator*, ops::operator+;
 using Values = std::vector<Value>;
 namespace prim = ops::prim;
 
@@ -118,6 +119,22 @@ TEST(Lu, AnySize) {
             return Values(r.begin(), r.end());
           },
           t == DType::Float32 ? 1e-3 : 1e-9);
+}
+
+// Triangles that are halved and those that are not, of all kinds, with few right sides and many.
+TEST(TriangularSolve, AnySize) {
+  for (DType t : {DType::Float32, DType::Float64})
+    for (int64_t n : {1, 65, 150})
+      for (int64_t columns : {1, 16, 40})
+        for (int kind = 0; kind < 8; ++kind)
+          check_both(
+              {{t, {n, n}, 1, 2}, {t, {n, columns}}},
+              [&](const Values& v) {
+                Value small = v[0] * ops::scalar(0.3 / static_cast<double>(n), t), a = small + ops::identity_like(v[0]);
+                return Values{ops::prim::triangular_solve(
+                    a, v[1], {.upper = kind % 2 > 0, .transposed = kind / 2 % 2 > 0, .unit = kind / 4 > 0})};
+              },
+              t == DType::Float32 ? 1e-4 : 1e-12);
 }
 
 }  // namespace

