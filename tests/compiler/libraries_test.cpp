@@ -121,7 +121,7 @@ TEST(Lu, AnySize) {
           t == DType::Float32 ? 1e-3 : 1e-9);
 }
 
-// Triangles that are halved and those that are not, of all kinds, with few right sides and many.
+// Triangles that are halved and those that are not, of all kinds, with few right sides, many, and triangles.
 TEST(TriangularSolve, AnySize) {
   for (DType t : {DType::Float32, DType::Float64})
     for (int64_t n : {1, 65, 150})
@@ -131,8 +131,10 @@ TEST(TriangularSolve, AnySize) {
               {{t, {n, n}, 1, 2}, {t, {n, columns}}},
               [&](const Values& v) {
                 Value small = v[0] * ops::scalar(0.3 / static_cast<double>(n), t), a = small + ops::identity_like(v[0]);
-                return Values{ops::prim::triangular_solve(
-                    a, v[1], {.upper = kind % 2 > 0, .transposed = kind / 2 % 2 > 0, .unit = kind / 4 > 0})};
+                ops::Triangle how{.upper = kind % 2 > 0, .transposed = kind / 2 % 2 > 0, .unit = kind / 4 > 0};
+                Value inverse = ops::prim::triangular_solve(a, ops::identity_like(a), how);
+                Value of_triangle = ops::prim::triangular_solve(a, ops::tril(small), how);
+                return Values{ops::prim::triangular_solve(a, v[1], how), inverse, of_triangle};
               },
               t == DType::Float32 ? 1e-4 : 1e-12);
 }

@@ -14,7 +14,9 @@
 #include <brasa/elements.h>
 
 #include "compiler/libraries/lapack.h"
+#include "compiler/libraries/lapack_functions.h"
 #include "compiler/libraries/rows.h"
+#include "compiler/libraries/triangles.h"
 #include "compiler/libraries/turned.h"
 #include "runtime/cpu/features.h"
 #include "runtime/thread_pool.h"
@@ -26,8 +28,9 @@
 namespace brasa::compiler {
 namespace {
 
-// LAPACK of the system, loaded when it is first needed. Its matrices are column-major, its integers 32 bits, and each character
-// argument has its length behind the others.
+using lapack::kComplex, lapack::kLength, lapack::narrow, lapack::Real;
+
+// LAPACK of the system, loaded when it is first needed.
 constexpr SharedLibrary kLapack{"liblapack.so.3", "liblapack3", "linear algebra"};
 
 // OpenBLAS takes a processor that is younger than itself for the oldest of its maker, and reads what it is told instead when it is loaded.
@@ -46,46 +49,6 @@ class ProcessorForOpenBlas {
   static constexpr const char* kVariable = "OPENBLAS_CORETYPE";
   bool tells_;
 };
-void* symbol(const char* name) {
-  static constinit Lazy<void*> first([] {
-    ProcessorForOpenBlas told;
-    return kLapack.symbol("ilaver_");
-  });
-  return *first ? kLapack.symbol(name) : nullptr;
-}
-
-// BRASA_LAPACK(T, potrf) gives the function of elements T, whose arguments are passed by address; BRASA_LAPACK_NAMED, where the one of
-// complex numbers has a name of its own.
-template <class T>
-struct Function {
-  void* address;
-  template <class... A>
-  void operator()(A... args) const {
-    reinterpret_cast<void (*)(A...)>(address)(args...);
-  }
-};
-template <class T>
-constexpr bool kComplex = !std::is_floating_point_v<T>;
-template <class T>
-using Real = decltype(std::real(T()));
-template <class T>
-Function<T> find(const char* name, const char* complex_name) {
-  const char letter = kComplex<T> ? (sizeof(T) == 8 ? 'c' : 'z') : (sizeof(T) == 4 ? 's' : 'd');
-  return {symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
-}
-#define BRASA_LAPACK_NAMED(T, name, complex_name)                                       \
-  ([]() -> const Function<T>& {                                                         \
-    static constinit Lazy<Function<T>> f([] { return find<T>(#name, #complex_name); }); \
-    return *f;                                                                          \
-  }())
-#define BRASA_LAPACK(T, name) BRASA_LAPACK_NAMED(T, name, name)
-
-constexpr size_t kLength = 1;  // of a character argument
-
-int narrow(int64_t n) {
-  BRASA_CHECK(n <= 0x7fffffff, "LAPACK takes matrices of at most 2^31 - 1 rows, got ", n);
-  return static_cast<int>(n);
-}
 
 // One tensor as matrices or vectors of `last` dimensions.
 struct Stack {
@@ -225,38 +188,6 @@ constexpr auto ldl_solve = []<class T>(std::type_identity<T>, const LibraryCall&
   });
 };
 
-struct Triangular {
-  bool upper, transposed, unit;
-};
-// X T⁻¹ or X T⁻ᵀ in the place of X, in column-major memory. A large triangle is halved: the products in between are what BLAS is best at
-// (OpenBLAS 0.3.21 on AVX-512 takes half the time for 320 rows of doubles).
-template <class T>
-void solve_from_right(const Triangular& how, int rows, int n, const T* t, int ld, T* x, int x_ld) {
-  constexpr int kSmall = 64, kFew = 16;
-  T one = 1, minus = -1;
-  const char* op = how.transposed ? "T" : "N";
-  if (n <= kSmall || rows < kFew) {
-    BRASA_LAPACK(T, trsm)
-    ("R", how.upper ? "U" : "L", op, how.unit ? "U" : "N", &rows, &n, &one, t, &ld, x, &x_ld, kLength, kLength, kLength,
-     kLength);
-    return;
-  }
-  int half = n / 2 / kFew * kFew, rest = n - half;
-  int64_t down = half, right = down * ld;
-  T* behind = x + down * x_ld;
-  const T *square = t + (how.upper ? right : down), *last = t + right + down;
-  const auto& gemm = BRASA_LAPACK(T, gemm);
-  if (how.upper != how.transposed) {
-    solve_from_right(how, rows, half, t, ld, x, x_ld);
-    gemm("N", op, &rows, &rest, &half, &minus, x, &x_ld, square, &ld, &one, behind, &x_ld, kLength, kLength);
-    solve_from_right(how, rows, rest, last, ld, behind, x_ld);
-  } else {
-    solve_from_right(how, rows, rest, last, ld, behind, x_ld);
-    gemm("N", op, &rows, &half, &rest, &minus, behind, &x_ld, square, &ld, &one, x, &x_ld, kLength, kLength);
-    solve_from_right(how, rows, half, t, ld, x, x_ld);
-  }
-}
-
 // The permutation of rows that LAPACK's exchanges, which count from 1, come to.
 void exchanged(const int32_t* pivots, int64_t count, int64_t* order, int64_t rows) {
   std::iota(order, order + rows, int64_t{0});
@@ -283,7 +214,7 @@ constexpr auto lu = []<class T>(std::type_identity<T>, const LibraryCall& call) 
     exchanged(pivots.at<int32_t>(b), n, order.data(), m);
     T* to = out.at<T>(b);
     for (int64_t i = 0; i < m; ++i) std::copy_n(in.at<T>(b) + order[i] * all + n, others, to + i * all + n);
-    solve_from_right({true, false, true}, others, m, to, all, to + n, all);
+    lapack::solve_from_right({true, false, true}, others, m, to, all, to + n, all);
   });
 };
 
@@ -300,7 +231,11 @@ constexpr auto triangular_solve = []<class T>(std::type_identity<T>, const Libra
     if (in.rows * in.cols == 0) return;
     std::memcpy(out.at<T>(b), in.at<T>(b), sizeof(T) * in.rows * in.cols);
     int n = narrow(in.rows), k = narrow(in.cols);
-    solve_from_right({!upper, transposed, unit}, k, n, a.at<T>(b), n, out.at<T>(b), k);
+    const lapack::Triangle how{!upper, transposed, unit};
+    const T* t = a.at<T>(b);
+    T* x = out.at<T>(b);
+    if (n == k && lapack::keeps_zeros(how, n, t, n, x, n)) return lapack::solve_with_zeros(how, n, t, n, x, n);
+    lapack::solve_from_right(how, k, n, t, n, x, k);
   });
 };
 
@@ -466,11 +401,19 @@ constexpr Implementation row(std::string_view name, std::string_view primitive, 
 
 }  // namespace
 
+void* lapack_symbol(const char* name) {
+  static constinit Lazy<void*> first([] {
+    ProcessorForOpenBlas told;
+    return kLapack.symbol("ilaver_");
+  });
+  return *first ? kLapack.symbol(name) : nullptr;
+}
+
 LapackFacts facts_of_lapack() {
   LapackFacts facts;
   void* version = nullptr;
   try {
-    version = symbol("ilaver_");
+    version = lapack_symbol("ilaver_");
   } catch (const Error& e) {
     facts.why_not = e.what();
     return facts;
