@@ -80,7 +80,7 @@ std::array<Value, 2> qr(Value x, const std::string& mode) {
 }
 
 // H_0 H_1 … or its adjoint, times x: I - V T Vᴴ with T = (I + D S)⁻¹ D, D = diag(tau), S the part of VᴴV above the diagonal
-// (Joffrain et al. 2006, without dividing by tau).
+// (Joffrain et al. 2006, without dividing by tau). Without x: the first columns, as many as a has.
 Value reflected(const char* op, Value a, Value tau, Value x, bool adjoint) {
   BRASA_CHECK(rank_of(a) >= 2 && rank_of(tau) == rank_of(a) - 1, op,
               ": expected matrices and one vector for each, got ", type_of(a), " and ", type_of(tau));
@@ -92,7 +92,8 @@ Value reflected(const char* op, Value a, Value tau, Value x, bool adjoint) {
   Value left = column_block(a, Expr(0), k), v = tril(left, -1) + identity_like(left);
   Value s = triu(mm(mh(v), v), 1), d = unsqueeze(tau, rank_of(tau));
   Value t = solve_triangle(d * s, diagonal_matrix(tau), {.upper = true, .unit = true});
-  return x - mm(v, mm(adjoint ? mh(t) : t, mm(mh(v), x)));
+  Value inner = x ? mm(mh(v), x) : mh(row_block(v, Expr(0), columns_of(a)));
+  return (x ? x : identity_like(a)) - mm(v, mm(adjoint ? mh(t) : t, inner));
 }
 
 Value householder_product(Value a, Value tau) {
@@ -106,7 +107,7 @@ Value householder_product(Value a, Value tau) {
   for (size_t d = 0; d < batch.size(); ++d)
     BRASA_CHECK(same_size(batch[d], size_of(tau, static_cast<int64_t>(d))),
                 "torch.linalg.householder_product: expected tau of the batch ", batch, ", got ", type_of(tau));
-  return reflected("torch.linalg.householder_product", a, tau, identity_like(a), false);
+  return reflected("torch.linalg.householder_product", a, tau, Value(), false);
 }
 
 Value ormqr(Value a, Value tau, Value x, bool left, bool transposed) {

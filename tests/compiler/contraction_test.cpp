@@ -63,6 +63,16 @@ TEST(Dot, Layouts) {
              [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {2, 1}, {0, 1}, {}, {})}; });
 }
 
+// Few rows times columns in blocks that lie apart: each block is a product of its own.
+TEST(Dot, BlocksOfColumns) {
+  for (int64_t rows : {0, 1, 8, 15, 16}) {
+    check_both({{DType::Float32, {rows, 20}}, {DType::Float32, {3, 20, 17}}},
+               [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {1}, {}, {})}; });
+    check_both({{DType::Float64, {4, 20, 2, rows}}, {DType::Float64, {3, 2, 20, 5, 7}}},
+               [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {2}, {2}, {1})}; });
+  }
+}
+
 TEST(Dot, SumsOverNothing) {
   for (int64_t outside : {0, 3})
     check_both({{DType::Float32, {outside, 0, 20}}, {DType::Float32, {outside, 0, 5}}},
@@ -107,6 +117,11 @@ TEST(Dot, LongSumsOfUnknownSize) {
         {{DType::Float32, {2, sum, 7}, 0, 1}, {DType::Float32, {sum, 9, 2}, 0, 1}},
         [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {0}, {2})}; }, options);
   }
+  // Neighbours are one sum.
+  Report report = check(
+      {{DType::Float32, {82, 51, 20}, 0, 1}, {DType::Float32, {33, 82, 51}, 0, 1}},
+      [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {0, 1}, {1, 2}, {}, {})}; }, options);
+  EXPECT_NE(report.kernels.back().find("reduce"), std::string::npos) << report.kernels.back();
 }
 
 TEST(Dot, Dtypes) {

@@ -2,6 +2,7 @@
 
 #include "check.h"
 #include "ops/algebra.h"
+#include "ops/linear_algebra.h"
 #include "ops/shapes.h"
 
 namespace brasa::compiler {
@@ -9,6 +10,7 @@ namespace {
 
 using namespace testing;
 using ir::Value;
+using ops::operator*, ops::operator+;
 using Values = std::vector<Value>;
 namespace prim = ops::prim;
 
@@ -104,6 +106,37 @@ TEST(Concat, ManyNumbers) {
         }
         return Values{prim::concat(equal, 1), prim::concat(others, 1)};
       });
+}
+
+// Wide matrices are factored by their square; all are turned in squares that overlap at the ends.
+TEST(Lu, AnySize) {
+  for (DType t : {DType::Float32, DType::Float64})
+    for (auto [m, n] : {std::pair<int64_t, int64_t>{1, 30}, {3, 3}, {5, 40}, {12, 13}, {21, 17}, {40, 5}})
+      check_both(
+          {{t, {2, m, n}}},
+          [](const Values& v) {
+            std::array<Value, 3> r = ops::prim::lu(v[0]);
+            return Values(r.begin(), r.end());
+          },
+          t == DType::Float32 ? 1e-3 : 1e-9);
+}
+
+// Triangles that are halved and those that are not, of all kinds, with few right sides, many, and triangles.
+TEST(TriangularSolve, AnySize) {
+  for (DType t : {DType::Float32, DType::Float64})
+    for (int64_t n : {1, 65, 150})
+      for (int64_t columns : {1, 16, 40})
+        for (int kind = 0; kind < 8; ++kind)
+          check_both(
+              {{t, {n, n}, 1, 2}, {t, {n, columns}}},
+              [&](const Values& v) {
+                Value small = v[0] * ops::scalar(0.3 / static_cast<double>(n), t), a = small + ops::identity_like(v[0]);
+                ops::Triangle how{.upper = kind % 2 > 0, .transposed = kind / 2 % 2 > 0, .unit = kind / 4 > 0};
+                Value inverse = ops::prim::triangular_solve(a, ops::identity_like(a), how);
+                Value of_triangle = ops::prim::triangular_solve(a, ops::tril(small), how);
+                return Values{ops::prim::triangular_solve(a, v[1], how), inverse, of_triangle};
+              },
+              t == DType::Float32 ? 1e-4 : 1e-12);
 }
 
 }  // namespace

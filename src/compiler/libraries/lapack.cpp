@@ -5,6 +5,7 @@
 #include <complex>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -13,7 +14,10 @@
 #include <brasa/elements.h>
 
 #include "compiler/libraries/lapack.h"
+#include "compiler/libraries/lapack_functions.h"
 #include "compiler/libraries/rows.h"
+#include "compiler/libraries/triangles.h"
+#include "compiler/libraries/turned.h"
 #include "runtime/cpu/features.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
@@ -24,8 +28,9 @@
 namespace brasa::compiler {
 namespace {
 
-// LAPACK of the system, loaded when it is first needed. Its matrices are column-major, its integers 32 bits, and each character
-// argument has its length behind the others.
+using lapack::kComplex, lapack::kLength, lapack::narrow, lapack::Real;
+
+// LAPACK of the system, loaded when it is first needed.
 constexpr SharedLibrary kLapack{"liblapack.so.3", "liblapack3", "linear algebra"};
 
 // OpenBLAS takes a processor that is younger than itself for the oldest of its maker, and reads what it is told instead when it is loaded.
@@ -44,58 +49,6 @@ class ProcessorForOpenBlas {
   static constexpr const char* kVariable = "OPENBLAS_CORETYPE";
   bool tells_;
 };
-void* symbol(const char* name) {
-  static constinit Lazy<void*> first([] {
-    ProcessorForOpenBlas told;
-    return kLapack.symbol("ilaver_");
-  });
-  return *first ? kLapack.symbol(name) : nullptr;
-}
-
-// BRASA_LAPACK(T, potrf) gives the function of elements T, whose arguments are passed by address; BRASA_LAPACK_NAMED, where the one of
-// complex numbers has a name of its own.
-template <class T>
-struct Function {
-  void* address;
-  template <class... A>
-  void operator()(A... args) const {
-    reinterpret_cast<void (*)(A...)>(address)(args...);
-  }
-};
-template <class T>
-constexpr bool kComplex = !std::is_floating_point_v<T>;
-template <class T>
-using Real = decltype(std::real(T()));
-template <class T>
-Function<T> find(const char* name, const char* complex_name) {
-  const char letter = kComplex<T> ? (sizeof(T) == 8 ? 'c' : 'z') : (sizeof(T) == 4 ? 's' : 'd');
-  return {symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
-}
-#define BRASA_LAPACK_NAMED(T, name, complex_name)                                       \
-  ([]() -> const Function<T>& {                                                         \
-    static constinit Lazy<Function<T>> f([] { return find<T>(#name, #complex_name); }); \
-    return *f;                                                                          \
-  }())
-#define BRASA_LAPACK(T, name) BRASA_LAPACK_NAMED(T, name, name)
-
-constexpr size_t kLength = 1;  // of a character argument
-
-int narrow(int64_t n) {
-  BRASA_CHECK(n <= 0x7fffffff, "LAPACK takes matrices of at most 2^31 - 1 rows, got ", n);
-  return static_cast<int>(n);
-}
-
-// Square by square, so that lines of memory stay in the first cache until all of them was read or written.
-template <class T>
-void transpose(const T* from, T* to, int64_t rows, int64_t cols) {
-  constexpr int64_t kSide = 16;
-  for (int64_t top = 0; top < rows; top += kSide)
-    for (int64_t left = 0; left < cols; left += kSide) {
-      int64_t bottom = std::min(top + kSide, rows), right = std::min(left + kSide, cols);
-      for (int64_t i = top; i < bottom; ++i)
-        for (int64_t j = left; j < right; ++j) to[j * rows + i] = from[i * cols + j];
-    }
-}
 
 // One tensor as matrices or vectors of `last` dimensions.
 struct Stack {
@@ -113,14 +66,22 @@ struct Stack {
   }
   template <class T>
   std::vector<T> columns(int64_t b) const {
-    std::vector<T> out(std::max<int64_t>(rows * cols, 1));
-    transpose(at<T>(b), out.data(), rows, cols);
+    return columns<T>(b, cols);
+  }
+  // The first `n`, and back from column-major memory.
+  template <class T>
+  std::vector<T> columns(int64_t b, int64_t n) const {
+    std::vector<T> out(std::max<int64_t>(rows * n, 1));
+    transpose(at<T>(b), cols, out.data(), rows, rows, n);
     return out;
   }
-  // From column-major memory of this shape.
+  template <class T>
+  void put(int64_t b, const T* from, int64_t n) const {
+    transpose(from, rows, at<T>(b), cols, n, rows);
+  }
   template <class T>
   void put(int64_t b, const T* from) const {
-    transpose(from, at<T>(b), cols, rows);
+    put(b, from, cols);
   }
 };
 
@@ -227,27 +188,39 @@ constexpr auto ldl_solve = []<class T>(std::type_identity<T>, const LibraryCall&
   });
 };
 
+// The permutation of rows that LAPACK's exchanges, which count from 1, come to.
+void exchanged(const int32_t* pivots, int64_t count, int64_t* order, int64_t rows) {
+  std::iota(order, order + rows, int64_t{0});
+  for (int64_t i = 0; i < std::min(count, rows); ++i) {
+    int64_t p = pivots[i] - 1;
+    BRASA_CHECK(p >= 0 && p < rows, "pivots passed to lu_unpack must be between 1 and ", rows, ", got ", p + 1);
+    std::swap(order[i], order[p]);
+  }
+}
+
+// Columns beyond a square decide no exchange: they are L⁻¹ times the exchanged ones, which needs no turned memory.
 constexpr auto lu = []<class T>(std::type_identity<T>, const LibraryCall& call) {
-  Stack pivots(call.outputs[1], 1);
-  factorise<T>(call, [&](T* a, int m, int n, int ld, int64_t b) {
+  Stack in(call.inputs[0], 2), out(call.outputs[0], 2), pivots(call.outputs[1], 1), infos(call.outputs[2], 0);
+  if (in.rows * in.cols == 0) return static_cast<void>(std::fill_n(infos.at<int32_t>(0), infos.count, 0));
+  int m = narrow(in.rows), n = narrow(std::min(in.rows, in.cols)), all = narrow(in.cols), others = all - n;
+  each(in, [&](int64_t b) {
+    std::vector<T> square = in.columns<T>(b, n);
     int info = 0;
-    BRASA_LAPACK(T, getrf)(&m, &n, a, &ld, pivots.at<int32_t>(b), &info);
-    return checked("getrf", info);
+    BRASA_LAPACK(T, getrf)(&m, &n, square.data(), &m, pivots.at<int32_t>(b), &info);
+    infos.at<int32_t>(b)[0] = checked("getrf", info);
+    out.put(b, square.data(), n);
+    if (others == 0) return;
+    std::vector<int64_t> order(in.rows);
+    exchanged(pivots.at<int32_t>(b), n, order.data(), m);
+    T* to = out.at<T>(b);
+    for (int64_t i = 0; i < m; ++i) std::copy_n(in.at<T>(b) + order[i] * all + n, others, to + i * all + n);
+    lapack::solve_from_right({true, false, true}, others, m, to, all, to + n, all);
   });
 };
 
 void lu_permutation(const LibraryCall& call) {
   Stack in(call.inputs[0], 1), out(call.outputs[0], 1);
-  for (int64_t b = 0; b < in.count; ++b) {
-    auto* order = out.at<int64_t>(b);
-    for (int64_t i = 0; i < out.rows; ++i) order[i] = i;
-    for (int64_t i = 0; i < std::min(in.rows, out.rows); ++i) {
-      int64_t p = in.at<int32_t>(b)[i] - 1;
-      BRASA_CHECK(p >= 0 && p < out.rows, "pivots passed to lu_unpack must be between 1 and ", out.rows, ", got ",
-                  p + 1);
-      std::swap(order[i], order[p]);
-    }
-  }
+  for (int64_t b = 0; b < in.count; ++b) exchanged(in.at<int32_t>(b), in.rows, out.at<int64_t>(b), out.rows);
 }
 
 // Row-major memory read as column-major is the transpose, so X = T⁻¹ B is Xᵀ = Bᵀ T⁻ᵀ in place, without a copy.
@@ -258,10 +231,11 @@ constexpr auto triangular_solve = []<class T>(std::type_identity<T>, const Libra
     if (in.rows * in.cols == 0) return;
     std::memcpy(out.at<T>(b), in.at<T>(b), sizeof(T) * in.rows * in.cols);
     int n = narrow(in.rows), k = narrow(in.cols);
-    T one = 1;
-    BRASA_LAPACK(T, trsm)
-    ("R", upper ? "L" : "U", transposed ? "T" : "N", unit ? "U" : "N", &k, &n, &one, a.at<T>(b), &n, out.at<T>(b), &k,
-     kLength, kLength, kLength, kLength);
+    const lapack::Triangle how{!upper, transposed, unit};
+    const T* t = a.at<T>(b);
+    T* x = out.at<T>(b);
+    if (n == k && lapack::keeps_zeros(how, n, t, n, x, n)) return lapack::solve_with_zeros(how, n, t, n, x, n);
+    lapack::solve_from_right(how, k, n, t, n, x, k);
   });
 };
 
@@ -305,6 +279,7 @@ constexpr auto qr = []<class T>(std::type_identity<T>, const LibraryCall& call) 
 constexpr auto eigh = []<class T>(std::type_identity<T>, const LibraryCall& call) {
   bool with_vectors = call.args[1].get<bool>();
   Stack in(call.inputs[0], 2), values(call.outputs[0], 1), vectors(call.outputs[1], 2);
+  if (in.rows == 0) return;
   each(in, [&](int64_t b) {
     std::vector<T> a = in.columns<T>(b);
     int n = narrow(in.rows), ld = std::max(1, n), int_length = 3 + 5 * n;
@@ -389,6 +364,7 @@ constexpr auto eig = []<class T>(std::type_identity<T>, const LibraryCall& call)
   bool with_vectors = call.args[1].get<bool>();
   Stack in(call.inputs[0], 2), re(call.outputs[0], 1), im(call.outputs[1], 1), vre(call.outputs[2], 2),
       vim(call.outputs[3], 2);
+  if (in.rows == 0) return;
   each(in, [&](int64_t b) {
     std::vector<T> a = in.columns<T>(b), v(a.size());
     int n = narrow(in.rows), ld = std::max(1, n), one = 1;
@@ -425,11 +401,19 @@ constexpr Implementation row(std::string_view name, std::string_view primitive, 
 
 }  // namespace
 
+void* lapack_symbol(const char* name) {
+  static constinit Lazy<void*> first([] {
+    ProcessorForOpenBlas told;
+    return kLapack.symbol("ilaver_");
+  });
+  return *first ? kLapack.symbol(name) : nullptr;
+}
+
 LapackFacts facts_of_lapack() {
   LapackFacts facts;
   void* version = nullptr;
   try {
-    version = symbol("ilaver_");
+    version = lapack_symbol("ilaver_");
   } catch (const Error& e) {
     facts.why_not = e.what();
     return facts;

@@ -11,4 +11,7 @@ struct LapackFacts {
 };
 LapackFacts facts_of_lapack();
 
+/// A function's address, by its Fortran name.
+void* lapack_symbol(const char* name);
+
 }  // namespace brasa::compiler

@@ -95,6 +95,9 @@ class Contractions {
     }
     Shape sa = shape_of(a), sb = shape_of(b);
     Dims af = other_dims(joined(ac, ab), rank_of(a)), bf = other_dims(joined(bc, bb), rank_of(b));
+    if (size_t apart = blocks_apart(b, bf);
+        apart > 0 && !m_.gpu && !m_.one_order && !at_least(product(pick(sa, af)), 16))
+      return product_each({bf.begin(), bf.begin() + static_cast<int64_t>(apart)}, a, b, ac, bc, ab, bb);
     Shape result = pick(sa, ab);
     for (int64_t d : af) result.push_back(sa[d]);
     for (int64_t d : bf) result.push_back(sb[d]);
@@ -142,6 +145,30 @@ class Contractions {
     dims.erase(dims.begin() + static_cast<int64_t>(i));
     for (Dims* list : {&dims, &others})
       for (int64_t& d : *list) d -= d > gone;
+  }
+
+  // How many of these dimensions are outside of the last ones, whose elements lie beside each other; 0 where those are all or none.
+  size_t blocks_apart(Value v, const Dims& dims) {
+    Steps steps = steps_of(v);
+    if (dims.empty() || !is(steps[dims.back()], 1)) return 0;
+    size_t first = dims.size() - 1;
+    for (; first > 0; --first) {
+      const std::optional<Expr>& step = steps[dims[first - 1]];
+      if (!step || *step != *steps[dims[first]] * shape_of(v)[dims[first]]) break;
+    }
+    return first;
+  }
+  // Blocks of columns that lie apart would be packed as one matrix, which few rows do not pay for: each is a product of its own.
+  Value product_each(const Dims& blocks, Value a, Value b, Dims ac, const Dims& bc, Dims ab, const Dims& bb) {
+    auto count = std::ssize(blocks), kept = rank_of(a) - std::ssize(ac);
+    Shape wide = pick(shape_of(b), blocks);
+    wide.insert(wide.end(), shape_of(a).begin(), shape_of(a).end());
+    for (Dims* dims : {&ac, &ab})
+      for (int64_t& d : *dims) d += count;
+    Value v = contraction(prim::broadcast(a, wide, ops::counted(count, rank_of(a))), b, ac, bc,
+                          joined(counted(count), ab), joined(blocks, bb));
+    Dims order = joined(ops::counted(count, kept), counted(count));
+    return prim::transpose(v, joined(order, ops::counted(count + kept, rank_of(v) - count - kept)));
   }
 
   // The dimensions in the order of the groups, each group as one; an empty first group, the batch, leaves no dimension.

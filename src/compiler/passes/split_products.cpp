@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "compiler/fusion/indexing.h"
+#include "compiler/fusion/places.h"
+#include "compiler/lowering/expressions.h"
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
 #include "ops/shapes.h"
@@ -124,16 +126,50 @@ Value with_rest(Value a, Value b, int64_t ac, int64_t bc, const Dims& ab, const 
   return prim::binary("add", prim::reduce(each, added, "add"), rest);
 }
 
+// A product's operand: what is summed, and the batch.
+struct Factor {
+  Value x;
+  Dims summed, batch;
+  std::vector<std::optional<Expr>> steps() const {
+    std::vector<Link> chain = chain_of(x);
+    Expr place = linearise(chain.back().at, shape_of(chain.back().value));
+    std::vector<std::optional<Expr>> out;
+    for (Expr e : chain.front().at) out.push_back(coefficient(place, e));
+    return out;
+  }
+  // Whether the i-th dimension of the sums and the one before are neighbours that lie in memory as one.
+  bool joins(size_t i) const {
+    int64_t d = summed[i];
+    auto step = steps();
+    return summed[i - 1] == d - 1 && step[d - 1] && step[d] && *step[d - 1] == *step[d] * shape_of(x)[d];
+  }
+  void join(size_t i) {
+    int64_t d = summed[i];
+    Shape s = shape_of(x);
+    s[d - 1] = s[d - 1] * s[d];
+    s.erase(s.begin() + d);
+    x = prim::reshape(x, s);
+    summed.erase(summed.begin() + static_cast<int64_t>(i));
+    for (Dims* dims : {&summed, &batch})
+      for (int64_t& other : *dims) other -= other > d;
+  }
+};
+
 Value split(const Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
-  Value a = args[0].get<Value>(), b = args[1].get<Value>();
-  Dims ac = int_args(n, 2), bc = int_args(n, 3), ab = int_args(n, 4), bb = int_args(n, 5);
+  Factor left{args[0].get<Value>(), int_args(n, 2), int_args(n, 4)},
+      right{args[1].get<Value>(), int_args(n, 3), int_args(n, 5)};
+  for (size_t i = left.summed.size(); i-- > 1;)
+    if (left.joins(i) && right.joins(i)) left.join(i), right.join(i);
+  auto& [a, ac, ab] = left;
+  auto& [b, bc, bb] = right;
   DType t = ops::dtype_of(a);
   if (!is_floating(t) || accumulator_of(t) != t) return {};
-  auto free_size = [](Value v, Dims taken, const Dims& more) {
-    taken.insert(taken.end(), more.begin(), more.end());
-    return product(pick(shape_of(v), other_dims(taken, ops::rank_of(v))));
+  auto free_size = [](const Factor& f) {
+    Dims taken = f.summed;
+    taken.insert(taken.end(), f.batch.begin(), f.batch.end());
+    return product(pick(shape_of(f.x), other_dims(taken, ops::rank_of(f.x))));
   };
-  Expr rows = free_size(a, ac, ab), columns = free_size(b, bc, bb);
+  Expr rows = free_size(left), columns = free_size(right);
   Shape summed = pick(shape_of(a), ac);
   int64_t in_panel = contraction_tile(rows, columns, t, context.machine).columns() * size_of(t);
   const Panel& panel = summed.size() > 1 ? kRows : kOneRow;

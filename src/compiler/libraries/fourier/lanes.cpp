@@ -42,9 +42,10 @@ BRASA_INLINE void load(const T* x, const typename Group<T>::Side& side, int64_t 
       unrolled<N>([&](int i) __attribute__((always_inline)) { to[k + i].*part = rows[i]; });
     });
   } else {
+    // Lines that lie beside each other, but not all, share lines of memory.
     for (int64_t k = 0; k < length && side.count < N; ++k) to[k].*part = Vector<T, N>{};
-    for (int i = 0; i < side.count; ++i)
-      for (int64_t k = 0; k < length; ++k) reinterpret_cast<T*>(&(to[k].*part))[i] = x[side.starts[i] + k * side.step];
+    for (int64_t k = 0; k < length; ++k)
+      for (int i = 0; i < side.count; ++i) reinterpret_cast<T*>(&(to[k].*part))[i] = x[side.starts[i] + k * side.step];
   }
 }
 template <class T, int N>
@@ -65,8 +66,8 @@ BRASA_INLINE void store(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* par
       });
     });
   } else {
-    for (int i = 0; i < side.count; ++i)
-      for (int64_t k = 0; k < length; ++k)
+    for (int64_t k = 0; k < length; ++k)
+      for (int i = 0; i < side.count; ++i)
         x[side.starts[i] + k * side.step] = reinterpret_cast<const T*>(&(from[k].*part))[i];
   }
 }

@@ -56,12 +56,18 @@ void for_groups(int64_t lines, int64_t length, int64_t width, F&& body) {
 
 template <class T>
 Transform<T>::Transform(int64_t length, int64_t longest) : length_(length) {
-  int64_t rows = length > longest ? middle_divisor(length) : 1;
-  if (largest_prime_factor(length) > kLargestRadix)
-    make_chirp();
-  else if (rows >= 8)
-    split_into(rows, length / rows);
-  if (chirp_.re.empty() && (!columns_ || length <= kLongestAlong)) stages_.emplace(length);
+  int64_t prime = largest_prime_factor(length), rows = length > longest ? middle_divisor(length) : 1;
+  if (prime > kLargestRadix) {
+    // A convolution of the prime alone is shorter than one of the whole length.
+    int64_t rest = length / prime;
+    if (rest > 1 && rest <= kLongestInLanes && largest_prime_factor(rest) <= kLargestRadix)
+      split_into(rest, prime);
+    else
+      make_chirp();
+    return;
+  }
+  if (rows >= 8) split_into(rows, length / rows);
+  if (!columns_ || length <= kLongestAlong) stages_.emplace(length);
 }
 
 template <class T>
@@ -145,46 +151,44 @@ void Transform<T>::split(const Signals<T>& in, const Signals<T>& out, int64_t li
     auto at = [](T* part, int64_t place) { return part ? part + place : part; };
     columns_->direct({at(in.re, start), at(in.im, start), in.step * columns, {{columns, in.step}}},
                      {re.data(), im.data(), columns, {{columns, 1}}}, columns, &turns_);
-    rows_->direct({re.data(), im.data(), 1, {{rows, columns}}},
-                  {at(out.re, end), at(out.im, end), out.step * rows, {{rows, out.step}}}, rows);
+    rows_->forward({re.data(), im.data(), 1, {{rows, columns}}},
+                   {at(out.re, end), at(out.im, end), out.step * rows, {{rows, out.step}}}, rows);
   }
 }
 
 template <class T>
 void Transform<T>::chirped(const Signals<T>& in, const Signals<T>& out, int64_t lines) const {
   auto m = static_cast<int64_t>(kernel_.re.size());
-  for_groups(lines, m, lanes<double>(), [&](int64_t begin, int64_t end, int64_t width) {
-    std::vector<double> memory(4 * m * width);
-    double *re = memory.data(), *im = re + m * width, *other_re = im + m * width, *other_im = other_re + m * width;
-    Signals<double> here{re, im, width, {{width, 1}}}, there{other_re, other_im, width, {{width, 1}}};
-    Signals<double> here_back{im, re, width, {{width, 1}}}, there_back{other_im, other_re, width, {{width, 1}}};
-    auto multiply = [](const Factors<double>& by, int64_t k, double x, double y, auto& to_re, auto& to_im) {
-      to_re = x * by.re[k] - y * by.im[k];
-      to_im = x * by.im[k] + y * by.re[k];
+  bool along = convolution_->stages_ && lines >= get_num_threads();
+  auto multiply = [](const Factors<double>& by, int64_t k, double x, double y, auto& to_re, auto& to_im) {
+    to_re = x * by.re[k] - y * by.im[k];
+    to_im = x * by.im[k] + y * by.re[k];
+  };
+  for_groups(lines, m, 1, [&](int64_t begin, int64_t end, int64_t) {
+    auto memory = std::make_unique_for_overwrite<double[]>(4 * m);
+    double *re = memory.get(), *im = re + m, *other_re = im + m, *other_im = other_re + m;
+    // Vectors run along a line, unless threads do.
+    auto transform = [&](const Signals<double>& from, const Signals<double>& to) {
+      along ? convolution_->in_groups({from, to, 1, m}, true) : convolution_->forward(from, to, 1);
     };
-    for (int64_t first = begin; first < end; first += width) {
-      auto count = static_cast<int>(std::min(width, end - first));
-      auto from = side_of(in, first, count), to = side_of(out, first, count);
-      for (int64_t k = 0; k < length_; ++k)
-        for (int i = 0; i < count; ++i) {
-          int64_t at = from.starts[i] + k * from.step, place = k * width + i;
-          multiply(chirp_, k, in.re ? in.re[at] : T(0), in.im ? in.im[at] : T(0), re[place], im[place]);
-        }
-      std::fill(re + length_ * width, re + m * width, 0.0);
-      std::fill(im + length_ * width, im + m * width, 0.0);
-      convolution_->forward(here, there, count);
-      for (int64_t k = 0; k < m; ++k)
-        for (int64_t at = k * width; at < k * width + count; ++at)
-          multiply(kernel_, k, other_re[at], other_im[at], other_re[at], other_im[at]);
-      convolution_->forward(there_back, here_back, count);
-      for (int64_t k = 0; k < length_; ++k)
-        for (int i = 0; i < count; ++i) {
-          int64_t at = to.starts[i] + k * to.step, place = k * width + i;
-          double x, y;
-          multiply(chirp_, k, re[place], im[place], x, y);
-          if (out.re) out.re[at] = static_cast<T>(x);
-          if (out.im) out.im[at] = static_cast<T>(y);
-        }
+    for (int64_t line = begin; line < end; ++line) {
+      auto from = side_of(in, line, 1), to = side_of(out, line, 1);
+      for (int64_t k = 0; k < length_; ++k) {
+        int64_t at = from.starts[0] + k * from.step;
+        multiply(chirp_, k, in.re ? in.re[at] : T(0), in.im ? in.im[at] : T(0), re[k], im[k]);
+      }
+      std::fill(re + length_, re + m, 0.0);
+      std::fill(im + length_, im + m, 0.0);
+      transform({re, im, 1, {}}, {other_re, other_im, 1, {}});
+      for (int64_t k = 0; k < m; ++k) multiply(kernel_, k, other_re[k], other_im[k], other_re[k], other_im[k]);
+      transform({other_im, other_re, 1, {}}, {im, re, 1, {}});
+      for (int64_t k = 0; k < length_; ++k) {
+        int64_t at = to.starts[0] + k * to.step;
+        double x, y;
+        multiply(chirp_, k, re[k], im[k], x, y);
+        if (out.re) out.re[at] = static_cast<T>(x);
+        if (out.im) out.im[at] = static_cast<T>(y);
+      }
     }
   });
 }
