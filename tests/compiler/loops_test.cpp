@@ -231,9 +231,11 @@ TEST(Memory, Borders) {
         Value padded = prim::pad(joined, v[2], {0, 5}, {1, 11}, {0, 0});
         return Values{joined, padded, prim::reduce(prim::window(padded, 1, 3, 2, 1), {2}, "max")};
       });
-  for (int64_t n : {1, 16384, 16385, 50001})
-    check_both({{DType::Int32, {n}}},
-               [](const Values& v) { return Values{ops::sum(v[0], {0}), prim::reduce(v[0], {0}, "max")}; });
+  auto sums = [](const Values& v) { return Values{ops::sum(v[0], {0}), prim::reduce(v[0], {0}, "max")}; };
+  for (int64_t n : {0, 1, 16384, 16385, 50001}) {
+    for (DType t : {DType::Int32, DType::Float64}) check_both({{t, {n}}}, sums);
+    check_both({{DType::Int8, {n}}}, [](const Values& v) { return Values{prim::reduce(v[0], {0}, "max")}; });
+  }
 }
 
 // Lanes that share elements, from any of the lanes of one on, within borders and without.

@@ -37,7 +37,7 @@ Value LoopBuilder::buffer(DType dtype, Expr elements, std::string name) {
 Value LoopBuilder::number(DType dtype) { return graph_.add_input({dtype, {}, false}); }
 
 Expr LoopBuilder::loop(std::string_view kind, Expr extent, int width, int unroll) {
-  Expr r = Expr::range(next_range_, extent);
+  Expr r = Expr::range(next_range_, spelled_out(extent));
   declare(r, kind, width, unroll);
   return r;
 }
@@ -63,6 +63,7 @@ Expr LoopBuilder::bounded(Expr place, Expr extent, Value mask) {
   // Numbered from the end: it never becomes a loop.
   Expr symbol = Expr::range(~static_cast<uint32_t>(bounded_.size()), extent);
   if (symbol.is_constant()) return symbol;
+  place = spelled_out(place);
   bounded_[symbol] = place;
   if (mask) bounded_by_mask_[symbol] = place;
   return symbol;

@@ -57,7 +57,10 @@ LoopAnalysis::LoopAnalysis(const ir::Graph& graph, const std::vector<Ranges>& re
     }
     Ranges closed = 0;
     if (is(n, LoopOp::Reduce) || is(n, LoopOp::Stage))
-      for (Expr e : n->arg<std::vector<Expr>>(1)) closed |= Ranges{1} << loop_of(e);
+      for (Expr e : n->arg<std::vector<Expr>>(1)) {
+        closed |= Ranges{1} << loop_of(e);
+        r |= of(e->args[0]);  // that a loop around it makes longer or shorter
+      }
     // A flattened loop has no outside at run time: effects and accumulations all happen in its iterations.
     if (is_sink(n)) r |= flat_;
     if (is(n, LoopOp::Bind) || is(n, LoopOp::Prefetch))

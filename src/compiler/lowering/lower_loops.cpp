@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "compiler/fusion/changed_place.h"
+#include "compiler/fusion/filled_parts.h"
 #include "compiler/loops/ops.h"
 #include "compiler/lowering/lowering.h"
 #include "ops/combiner.h"
@@ -82,6 +83,11 @@ class Loops {
         at_[i] = b.bounded(start + first * Expr(s_.width) + r, a.extent);
         return r;
       }
+      if (std::optional<Part> part = part_of(i)) {
+        Expr r = b.loop(kind, max(min(a.extent, part->all - part->begin), 0), width, unroll);
+        at_[i] = b.bounded(part->begin + r, part->all) - part->begin;
+        return r;
+      }
       Expr r = b.loop(kind, extent, width, unroll);
       at_[i] = start.is(0) ? r : b.bounded(start + r, a.extent);
       return r;
@@ -101,6 +107,23 @@ class Loops {
     if (s_.vector_outside) vector();
     folded(Axis::Serial, "serial", 1, s_.serial_unroll);
     if (!s_.vector_outside) vector();
+  }
+
+  // Of sums in parts, where the loop's part begins among all elements: it ends where they do, so that no vector of it needs a mask but the last.
+  struct Part {
+    Expr begin, all;
+  };
+  std::optional<Part> part_of(size_t i) const {
+    const Axis &a = s_.axes[i], *parts = i > 0 ? &s_.axes[i - 1] : nullptr;
+    if (!a.reduced || a.count != 1 || a.piece || a.first == 0 || g_.domain.scanned) return std::nullopt;
+    Expr at(0);
+    if (!g_.domain.dims[a.first - 1].is(1)) {
+      if (!parts || parts->first + 1 != a.first || parts->count != 1 || parts->kind != Axis::Parallel)
+        return std::nullopt;
+      at = at_[i - 1];
+    }
+    std::optional<Expr> all = filled_parts(g_, a.first);
+    return all ? std::optional(Part{at * a.extent, *all}) : std::nullopt;
   }
 
   // A loop over the chains of a reduced axis, and one over the elements of each. Lanes are a whole number of vectors; of other chains those

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <optional>
 
+#include "compiler/fusion/filled_parts.h"
 #include "compiler/fusion/places.h"
 #include "compiler/fusion/values_in_memory.h"
 #include "compiler/loops/math.h"
@@ -79,13 +80,15 @@ class Scheduler {
   int64_t element_bytes() {
     int64_t bytes = 1;
     int in_doubles = 0, otherwise = 0;
+    bool ends = false;  // loops end where what is summed in parts does
+    for (size_t d = 0; d < g_.domain.dims.size(); ++d) ends |= g_.domain.reduced[d] && filled_parts(g_, d).has_value();
     auto computed = [&](DType t) {
       if (is_floating(t)) bytes = std::max<int64_t>(bytes, std::max<int64_t>(size_of(t), 4));
       if (is_integral(t)) bytes = std::max<int64_t>(bytes, size_of(t) == 8 ? 4 : size_of(t));
     };
     for (const Node* n : g_.graph->nodes()) {
       Prim p = prim_of(n);
-      if (p == Prim::Pad) computed(DType::Int64);  // places are compared with the bounds
+      if (p == Prim::Pad && !ends) computed(DType::Int64);  // places are compared with the bounds
       if (p != Prim::Pointwise && !is_reduction(p) && p != Prim::Scan) continue;
       if (n->types[0].rank() > 0) computed(n->types[0].dtype);
       // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code, unless there is more to do.
