@@ -85,7 +85,8 @@ class Scheduler {
     };
     for (const Node* n : g_.graph->nodes()) {
       Prim p = prim_of(n);
-      if (p == Prim::Pad) computed(DType::Int64);  // places are compared with the bounds
+      // Places are compared with the bounds: of sums those of each lane, else in vectors that lie across a bound alone.
+      if (p == Prim::Pad && g_.domain.has_reduced()) computed(DType::Int64);
       if (p != Prim::Pointwise && !is_reduction(p) && p != Prim::Scan) continue;
       if (n->types[0].rank() > 0) computed(n->types[0].dtype);
       // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code, unless there is more to do.
