@@ -198,6 +198,16 @@ class Scheduler {
     } else {
       inside *= size(last.extent);
     }
+    // Rows of unknown length may be short: a few make a parallel iteration, which is found by divisions.
+    if (last.piece && !last.extent.is_constant() && !s_.vector_outside && vector_ > 0) {
+      constexpr int64_t kRows = 8;
+      Axis& rows = s_.axes[vector_ - 1];
+      bool many = !rows.extent.is_constant() || rows.extent.constant() >= 2 * kRows;
+      if (rows.kind == Axis::Parallel && !rows.spelled_out && !rows.piece && many) {
+        rows.piece = kRows;
+        inside *= static_cast<double>(kRows);
+      }
+    }
     // Short rows: several for one parallel iteration, all of an axis before some of the one around it. Sums inside of vectors read
     // again what the row before read.
     bool short_rows = !last.piece || s_.vector_outside;

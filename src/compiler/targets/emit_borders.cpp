@@ -14,7 +14,9 @@ using ir::Node;
 
 namespace {
 
-constexpr size_t kMostBorders = 16;
+constexpr size_t kMostBorders = 32;
+// Longer bodies take too long to compile twice.
+constexpr int kLongBody = 128;
 
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 
@@ -63,18 +65,19 @@ std::vector<Emitter::Border> Emitter::borders_of(const Loop& loop) const {
   const For& f = analysis_.loops()[loop.loop];
   bool stores = std::all_of(loop.body.begin(), loop.body.end(),
                             [](const Item& item) { return item.node && is(item.node, LoopOp::Store); });
-  if (target_.gpu || f.width == 1 || !loop.closes.empty() || !loop.carries.empty() || !stores || is_long(loop.loop))
-    return {};
+  if (target_.gpu || f.width == 1 || !loop.closes.empty() || !loop.carries.empty() || !stores) return {};
   std::vector<Border> out;
   bool masks = false;
+  int nodes = 0;
   for (const Node* n : graph_.nodes()) {
     if (!(analysis_.of(n) >> loop.loop & 1)) continue;
+    ++nodes;
     if (is(n, LoopOp::Load))
       masks = masks || (!n->args[2].is_none() && (analysis_.of(n->arg<Value>(2).node) >> loop.loop & 1));
     else if (ops::is_comparison(scalar_op_of(n->op)))
       if (std::optional<Border> border = border_at(n, loop.loop)) out.push_back(*border);
   }
-  return masks && out.size() <= kMostBorders ? out : std::vector<Border>{};
+  return masks && nodes <= kLongBody && out.size() <= kMostBorders ? out : std::vector<Border>{};
 }
 
 // Whole vectors from `begin` to `end`.
