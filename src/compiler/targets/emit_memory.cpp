@@ -267,8 +267,10 @@ llvm::Value* Emitter::emit_load(const Node* n) {
       return reversed ? b_.CreateVectorReverse(row) : row;
     };
     int64_t span = near ? index.span() : few ? lanes * index.stride.constant() : lanes;
-    // The lanes of a mask are no lanes of what is read where these share elements.
-    bool border = by_lane && (!target_.masks || near) && span * size_of(p.dtype) <= kZeroBytes;
+    // The lanes of a mask are no lanes of what is read where these share elements. Of a loop that goes from border to border masked vectors
+    // lie at one.
+    bool mostly_border = borders_ && neighbours && readable;
+    bool border = by_lane && (!target_.masks || near) && !mostly_border && span * size_of(p.dtype) <= kZeroBytes;
     x = border ? load_at_border(read, at, mask, condition) : read(at, mask);
   } else {
     auto gather = [&] { return b_.CreateMaskedGather(type, addresses(p, index), align, every_lane(mask), zero); };

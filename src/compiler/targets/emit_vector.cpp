@@ -24,6 +24,7 @@ void Emitter::emit_vector(const Loop& loop) {
   auto trips = [&](int64_t from, int64_t width) { return n.is_constant() ? (n.constant() - from) / width : -1; };
   int64_t from = 0;
   const std::vector<Border> borders = borders_of(loop);
+  borders_ = !borders.empty();
   auto full = [&](int copies) {
     int64_t width = int64_t{f.width} * copies, count = trips(from, width);
     if (count == 0) return;

@@ -327,9 +327,9 @@ class Emitter {
   bool tiles_ = false;         // the kernel uses the processor's tiles
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;
-  std::unordered_map<const ir::Node*, llvm::Value*>
-      decided_;  // comparisons that come out alike for all lanes of this part of a loop
-  std::unordered_set<const ir::Node*> streamed_;  // stores of the loop that is emitted, past the caches
+  bool borders_ = false;  // the loop that is emitted goes from one border to the next
+  std::unordered_map<const ir::Node*, llvm::Value*> decided_;  // comparisons that come out alike for all of its lanes
+  std::unordered_set<const ir::Node*> streamed_;               // stores of the loop that is emitted, past the caches
   std::vector<Frame> frames_;
   std::optional<std::vector<ir::Node*>> sure_loads_;  // once they are known
   std::unordered_map<const ir::Node*, Accumulators> accumulators_;
