@@ -12,6 +12,7 @@ namespace {
 // The positions 0 … n - 1 where `keep` holds, in order; `count` says how many these are.
 Value kept(Value keep, Expr n, Expr count) {
   Value here = prim::iota({n}, 0, DType::Int64);
+  if (count == n) return here;
   Value keys = where(keep, here, size_tensor(n, {n}));
   return prim::sort(keys, 0, false, 0, count)[0];
 }

@@ -121,18 +121,24 @@ Sampled antialiased(const Axis& a, int64_t dim, DType t, Filter filter) {
   double s = a.align_corners ? (out > 1 ? (in - 1) / (out - 1) : 0) : a.given() ? 1 / *a.factor : in / out;
   if (t == DType::Float32) s = static_cast<float>(s);
   double support = s >= 1 ? radius * s : radius, inverse = s >= 1 ? 1 / s : 1;
-  auto width = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
+  auto width = static_cast<int64_t>(std::ceil(support)) * 2 + 1, elements = known_size(a.in);
+  // A kernel as wide as the input is given by element, and all of them are read in order.
+  bool whole = width >= elements;
   Value centre = (steps(a.out, t) + 0.5) * full(s, {}, t), zero = full(0, {}, t);
   auto truncated = [&](Value v) { return prim::unary("trunc", v); };
   Value from = maximum(truncated(centre - support + 0.5), zero);
   Value to = minimum(truncated(centre + support + 0.5), size_tensor(a.in, {}, t));
-  Value at = from + taps(width, t), distance = (at - centre + 0.5) * inverse;
+  Value at = whole ? zeros_like(from) + taps(elements, t) : from + taps(width, t);
+  Value distance = (at - centre + 0.5) * inverse;
   Value weight = filter == Filter::Lanczos ? lanczos_kernel(distance)
                  : filter == Filter::Cubic ? cubic_kernel(distance, kCubicAntialiased)
                                            : maximum(1 - abs(distance), zero);
-  weight = where(lt(at, to), weight, zero);
-  Value index = convert(minimum(at, maximum(to - 1, zero)), DType::Int64);
-  return {{dim, index, weight / sum(weight, {0}, true)}, last_of(index), 2 * support};
+  Value inside = lt(at, to);
+  if (whole) inside = logical_and(inside, ge(at, from));
+  weight = where(inside, weight, zero);
+  Value end = maximum(to - 1, zero);
+  Value index = whole ? prim::iota(shape_of(at), 0, DType::Int64) : convert(minimum(at, end), DType::Int64);
+  return {{dim, index, weight / sum(weight, {0}, true)}, convert(end, DType::Int64), 2 * support};
 }
 
 Sampled sampled(const Axis& a, int64_t dim, Filter filter, bool antialias, DType t) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -440,6 +441,50 @@ TEST_P(Structure, ShortRowsInSteps) {
   rows(float{}, DType::Float32);
   rows(double{}, DType::Float64);
   rows(int8_t{}, DType::Int8);
+}
+
+// Rows of parts: the first elements of x in reverse, all of x, y from an element on that differs from row to row, and ones. Parts may be shorter than a vector,
+// or empty, and several may end in one.
+TEST_P(Structure, PartsOfRows) {
+  auto parts = [&](auto element, DType t, int width) {
+    using T = decltype(element);
+    Kernel k;
+    Expr rows = Expr::size(0), first = Expr::size(1), n = Expr::size(2), m = Expr::size(3), all = first + n + m + 3;
+    Value x = k.b.buffer(t, n), y = k.b.buffer(t, rows + m), out = k.b.buffer(t, rows * all);
+    Expr row = k.b.loop("parallel", rows), i = k.b.loop("vector", all, width, 2);
+    auto below = [&](Expr end) { return k.b.op(ops::ScalarOp::Lt, {k.b.index(i), k.b.index(end)}); };
+    auto from = [&](Expr begin) { return k.b.op(ops::ScalarOp::Ge, {k.b.index(i), k.b.index(begin)}); };
+    auto within = [&](Expr begin, Expr end) { return k.b.op(ops::ScalarOp::BitAnd, {from(begin), below(end)}); };
+    auto choice = [&](Value c, Value a, Value b) { return k.b.op(ops::ScalarOp::Select, {c, a, b}); };
+    Value reversed = k.b.load(x, first - 1 - i, below(first));
+    Value whole = k.b.load(x, i - first, within(first, first + n));
+    Value shifted = k.b.load(y, i - first - n + row, within(first + n, first + n + m));
+    Value one = is_floating(t) ? k.b.constant(1.0, t) : k.b.constant(int64_t{1}, t);
+    Value rest = choice(below(first + n + m), shifted, one);
+    k.b.store(out, row * all + i, choice(below(first), reversed, choice(below(first + n), whole, rest)));
+    k.compile(GetParam());
+    constexpr int64_t kRows = 3;
+    for (auto [a, b, c] :
+         {std::array<int64_t, 3>{0, 1, 0}, {1, 12, 2}, {3, 5, 40}, {64, 100, 0}, {2, 200, 1}, {70, 70, 90}}) {
+      std::vector<T> u(b), v(kRows + c), got(kRows * (a + b + c + 3) + 1, T(7));
+      for (size_t j = 0; j < u.size(); ++j) u[j] = static_cast<T>(j % 50 + 2);
+      for (size_t j = 0; j < v.size(); ++j) v[j] = static_cast<T>(j % 40 + 60);
+      k.run({u.data(), v.data(), got.data()}, {kRows, a, b, c});
+      for (int64_t r = 0; r < kRows; ++r)
+        for (int64_t j = 0; j < a + b + c + 3; ++j) {
+          T want = j < a ? u[a - 1 - j] : j < a + b ? u[j - a] : j < a + b + c ? v[j - a - b + r] : T(1);
+          ASSERT_EQ(got[r * (a + b + c + 3) + j], want)
+              << name(t) << ", row " << r << ", element " << j << " of " << a << " + " << b << " + " << c;
+        }
+      ASSERT_EQ(got.back(), T(7)) << "written beyond the end";
+    }
+  };
+  for (int width : {4, 16}) {
+    parts(double{}, DType::Float64, width);
+    parts(float{}, DType::Float32, width);
+    parts(int16_t{}, DType::Int16, width);
+    parts(int8_t{}, DType::Int8, width);
+  }
 }
 
 }  // namespace

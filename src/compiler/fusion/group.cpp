@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "compiler/fusion/fuse.h"
 #include "compiler/fusion/indexing.h"
@@ -12,10 +13,41 @@ using ir::Value;
 
 Domain domain_of(const ir::Shape& dims) { return {dims, std::vector<bool>(dims.size(), false), {}}; }
 
+namespace {
+
+Expr reduced_elements(const Domain& d) {
+  Expr out(1);
+  for (size_t i = 0; i < d.dims.size(); ++i)
+    if (d.reduced[i]) out = out * d.dims[i];
+  return out;
+}
+
+// What a reduction chooses is the same in whatever order it looks. So it may look along the dimensions that its operand had before some of them
+// were taken together: no place is a quotient there. Of numbers that are known the code finds quotients itself.
+std::optional<Domain> before_merging(const ir::Node* reduction, const Domain& d) {
+  Value v = reduction->arg<Value>(0);
+  bool chooses = prim_of(reduction) == Prim::ArgReduce || reduction->arg<std::string>(2) == "max" ||
+                 reduction->arg<std::string>(2) == "min";
+  if (!chooses || prim_of(v) != Prim::Reshape || reduced_elements(d).is_constant()) return std::nullopt;
+  Domain out = domain_of(type_of(v.node->arg<Value>(0)).shape);
+  size_t next = 0;
+  for (size_t i = 0; i < d.dims.size(); ++i) {
+    Expr merged(1);
+    do {
+      if (next == out.dims.size()) return std::nullopt;
+      merged = merged * out.dims[next];
+      out.reduced[next++] = d.reduced[i];
+    } while (!(merged == d.dims[i]));
+  }
+  return next == out.dims.size() ? std::optional(out) : std::nullopt;
+}
+
+}  // namespace
+
 Domain reduced_domain(const ir::Node* reduction) {
   Domain d = domain_of(type_of(reduction->arg<Value>(0)).shape);
   for (int64_t dim : reduced_dims(reduction)) d.reduced[dim] = true;
-  return d;
+  return before_merging(reduction, d).value_or(d);
 }
 
 Domain columns_of(const Domain& d) { return {d.dims, d.summed, {}}; }

@@ -86,6 +86,7 @@ class Chooser {
       Prim p = prim_of(n);
       if (p == Prim::Pointwise) cost += work_of(n);
       if (p == Prim::Pad || p == Prim::Concat || p == Prim::Gather) cost += 2;
+      if (p == Prim::Concat && !gpu_ && has_one_source(n)) cost = 1 + seen_cost(n->arg<std::vector<Value>>(0)[0].node);
       if (is_leaf(p)) cost = 0;
       // Products read words as they lie.
       if (p == Prim::Pointwise && of_words(const_cast<Node*>(n)->out())) cost = 1;
@@ -244,6 +245,17 @@ class Chooser {
     }
     leaves_[n->id] = leaves;
     nodes_[n->id] = nodes;
+  }
+
+  // Whether all parts of a concatenation look at one value, as borders do that mirror or repeat what they lie around: its elements are chosen
+  // by their places there.
+  static bool has_one_source(const Node* concat) {
+    const auto& parts = concat->arg<std::vector<Value>>(0);
+    auto source = [](Value v) {
+      while (is_view(prim_of(v))) v = v.node->arg<Value>(0);
+      return v;
+    };
+    return std::all_of(parts.begin(), parts.end(), [&](Value v) { return source(v) == source(parts[0]); });
   }
 
   int seen_cost(const Node* n) const { return memory_[n->id] || prim_of(n) == Prim::Input ? 1 : cost_[n->id]; }

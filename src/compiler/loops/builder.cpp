@@ -44,6 +44,7 @@ Expr LoopBuilder::loop(std::string_view kind, Expr extent, int width, int unroll
 
 void LoopBuilder::declare(Expr range, std::string_view kind, int width, int unroll) {
   next_range_ = std::max(next_range_, range->id + 1);
+  if (kind == "vector" || kind == "thread" || kind == "block") lanes_.insert(range);
   graph_.add(loop_op(LoopOp::For), {range, std::string(kind), width, unroll}, {kEffect});
 }
 
@@ -71,6 +72,12 @@ Expr LoopBuilder::bounded(Expr place, Expr extent, Value mask) {
 
 Expr LoopBuilder::spelled_out(Expr e) const { return with_places(e, bounded_); }
 Expr LoopBuilder::without_mask(Expr e) const { return with_places(e, bounded_by_mask_); }
+
+bool LoopBuilder::varies_by_lane(Expr e) const {
+  e = spelled_out(e);
+  return std::any_of(e->symbols->begin(), e->symbols->end(),
+                     [this](Expr s) { return s->kind == ir::ExprKind::Value || lanes_.count(s) > 0; });
+}
 
 std::vector<Value> LoopBuilder::values_of(Expr e) const {
   std::vector<Value> out;

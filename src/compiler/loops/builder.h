@@ -3,6 +3,7 @@
 #include <initializer_list>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/graph.h"
@@ -37,6 +38,8 @@ class LoopBuilder {
   /// A symbol for `place` that is known to be less than `extent`, which `place` does not tell: it is so everywhere, or where `mask` holds.
   /// Nodes get `place` itself.
   ir::Expr bounded(ir::Expr place, ir::Expr extent, ir::Value mask = {});
+  /// Whether lanes or threads beside each other may have values of their own.
+  bool varies_by_lane(ir::Expr e) const;
   /// The expression with nothing known of its symbols but what holds without a mask, too.
   ir::Expr without_mask(ir::Expr e) const;
 
@@ -73,6 +76,7 @@ class LoopBuilder {
   ir::Graph& graph_;
   std::unordered_map<ir::Expr, ir::Expr> bounded_, bounded_by_mask_;
   std::unordered_map<ir::Expr, ir::Value> binds_;
+  std::unordered_set<ir::Expr> lanes_;  // ranges of loops that run side by side
   uint32_t next_range_ = 0, next_value_ = 0;
 };
 

@@ -143,7 +143,46 @@ Value Expressions::pad(const Node* n, const Index& index, Value mask) {
   return inside ? b_.op(ops::ScalarOp::Select, {inside, value, at(r[1].operand, {}, mask)}) : value;
 }
 
+// As borders do that mirror or repeat what they lie around: the place is chosen once for a row, where otherwise each vector would be read as
+// often as there are parts, of which one has it; of borders in three dimensions 27 times.
+Value Expressions::part_of_one(const Node* n, const Index& index, Value mask) {
+  int64_t dim = n->arg<Expr>(1).constant();
+  if (b_.varies_by_lane(index[dim])) return {};
+  std::vector<Read> parts = reads(n, index, nullptr);
+  std::erase_if(parts, [&](const Read& r) { return type_of(r.operand).shape[dim].is(0); });
+  std::vector<Expr> ends;
+  for (Read& r : parts) {
+    ends.push_back(index[dim] - r.index[dim] + type_of(r.operand).shape[dim]);
+    while (is_view(prim_of(r.operand))) {
+      r.index = view_index(r.operand.node, r.index);
+      r.operand = r.operand.node->arg<Value>(0);
+    }
+  }
+  if (parts.size() < 2) return {};
+  Index at = parts[0].index;
+  std::optional<size_t> along;
+  for (const Read& r : parts) {
+    if (r.operand != parts[0].operand) return {};
+    for (size_t d = 0; d < at.size(); ++d) {
+      if (r.index[d] == at[d]) continue;
+      if (along && along != d) return {};
+      along = d;
+    }
+  }
+  if (!along) return {};
+  Value place;
+  for (size_t i = parts.size(); i-- > 0;) {
+    Expr here = parts[i].index[*along];
+    if (b_.varies_by_lane(here)) return {};
+    Value before_end = place ? within(index[dim], 0, ends[i]) : Value{};
+    place = before_end ? b_.op(ops::ScalarOp::Select, {before_end, b_.index(here), place}) : b_.index(here);
+  }
+  at[*along] = bound_place(place, type_of(parts[0].operand).shape[*along]);
+  return this->at(parts[0].operand, at, mask);
+}
+
 Value Expressions::concat(const Node* n, const Index& index, Value mask) {
+  if (Value one = part_of_one(n, index, mask)) return one;
   std::vector<Read> r = reads(n, index, nullptr);
   int64_t dim = n->arg<Expr>(1).constant();
   Value out;
@@ -173,11 +212,14 @@ Expr Expressions::picked(Value indices, const Index& index, Expr size, Value mas
     there = there && provably_less(at, 0) == std::optional(false) &&
             provably_less(at, type_of(indices).shape[d]) == std::optional(true);
   }
-  Value v = at(indices, index, there ? Value{} : mask);
+  return bound_place(at(indices, index, there ? Value{} : mask), size);
+}
+
+Expr Expressions::bound_place(Value place, Expr size) {
   Value last = b_.index(size - 1);
-  v = b_.op(ops::ScalarOp::Max, {b_.op(ops::ScalarOp::Min, {v, last}), b_.index(0)});
-  auto [it, added] = bound_.try_emplace(v);
-  if (added) it->second = b_.bind(v, size);
+  place = b_.op(ops::ScalarOp::Max, {b_.op(ops::ScalarOp::Min, {place, last}), b_.index(0)});
+  auto [it, added] = bound_.try_emplace(place);
+  if (added) it->second = b_.bind(place, size);
   return it->second;
 }
 

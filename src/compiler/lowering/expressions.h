@@ -53,6 +53,11 @@ class Expressions {
   ir::Value leaf(const ir::Node* n, const Index& index);
   ir::Value pad(const ir::Node* n, const Index& index, ir::Value mask);
   ir::Value concat(const ir::Node* n, const Index& index, ir::Value mask);
+  /// The element of a concatenation by its place in the one value that all parts look at; absent where they look at several, or where
+  /// lanes would have places of their own.
+  ir::Value part_of_one(const ir::Node* n, const Index& index, ir::Value mask);
+  /// An index that was computed, between 0 and `size`.
+  ir::Expr bound_place(ir::Value place, ir::Expr size);
   ir::Value gather(const ir::Node* n, const Index& index, ir::Value mask);
   ir::Value pick_number(const std::vector<ir::Value>& numbers, ir::Expr place);
   ir::Value holds(const std::vector<Bound>& where);

@@ -1,6 +1,7 @@
 #include "compiler/passes/convolution.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/contraction.h"
@@ -383,9 +384,23 @@ Value of_spread_kernel(const Conv& c, const Shape& result, Primitives& out, cons
   return merged(prim::transpose(by_groups(y, 1, c.groups), back), 1);
 }
 
+// A dimension along which most of a long kernel lies beyond the image, whatever the result.
+std::optional<size_t> short_dimension(const Conv& c, ir::Facts& facts) {
+  for (size_t d = 0; d < c.spatial(); ++d) {
+    Expr image = shape_of(c.x)[d + 2] * c.x_dilation[d], kernel = shape_of(c.w)[d + 2];
+    if (c.w_dilation[d].is(1) && !kernel.is(1) && is_at_most(image * 2, kernel, facts) && has_elements(c, facts))
+      return d;
+  }
+  return std::nullopt;
+}
+
 Value convolution(Conv c, Shape result, Primitives& out, const PassContext& context) {
   if (!context.machine.gpu) leave_out_steps(c, result, context.facts);
   if (context.machine.gpu || !all_constant(c.stride) || !all_constant(c.w_dilation)) return convolution_by_windows(c);
+  if (std::optional<size_t> d = short_dimension(c, context.facts))
+    return convolution_of_short_images(c, *d, result, out, [&](const Conv& of_places, const Shape& size) {
+      return convolution(of_places, size, out, context);
+    });
   if (!kernel_is_small(shape_of(c.w), result, context.facts)) leave_out_border(c, result, context.facts);
   bool alone = has_one_output(c, context.facts);
   if (all_one(c.stride) && all_constant(c.x_dilation) && has_gaps(c, result, context.facts)) {

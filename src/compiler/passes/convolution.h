@@ -82,6 +82,11 @@ ir::Value convolution_of_spread_last(const Conv& c, const ir::Shape& result, Pri
 /// With steps and a kernel without gaps: each element is multiplied by each place of the kernel, and what they make overlaps.
 ir::Value convolution_of_overlaps(const Conv& c, const ir::Shape& result, Primitives& out);
 
+/// Of images that are short along a dimension, beside the kernel: the image's places there as channels, the result's as outputs; each pair of them
+/// has its place of the kernel, or a zero. `convolved` convolves such images, of one place along the dimension.
+ir::Value convolution_of_short_images(const Conv& c, size_t dim, const ir::Shape& result, Primitives& out,
+                                      const std::function<ir::Value(const Conv&, const ir::Shape&)>& convolved);
+
 /// Asks what decides on the form of a convolution: small steps, kernels and groups are known then.
 void ask_of_convolution(const ir::Node* n, ir::Facts& facts);
 

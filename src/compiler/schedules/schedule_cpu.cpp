@@ -88,7 +88,8 @@ class Scheduler {
     };
     for (const Node* n : g_.graph->nodes()) {
       Prim p = prim_of(n);
-      if (p == Prim::Pad && !ends) computed(DType::Int64);  // places are compared with the bounds
+      // Places are compared with the bounds: of sums those of each lane, else in vectors that lie across a bound alone.
+      if (p == Prim::Pad && g_.domain.has_reduced() && !ends) computed(DType::Int64);
       if (p != Prim::Pointwise && !is_reduction(p) && p != Prim::Scan) continue;
       if (n->types[0].rank() > 0) computed(n->types[0].dtype);
       // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code, unless there is more to do.
@@ -199,6 +200,16 @@ class Scheduler {
       inside *= last.piece ? static_cast<double>(last.piece) : size(last.extent);
     } else {
       inside *= size(last.extent);
+    }
+    // Rows of unknown length may be short: a few make a parallel iteration, which is found by divisions.
+    if (last.piece && !last.extent.is_constant() && !s_.vector_outside && vector_ > 0) {
+      constexpr int64_t kRows = 8;
+      Axis& rows = s_.axes[vector_ - 1];
+      bool many = !rows.extent.is_constant() || rows.extent.constant() >= 2 * kRows;
+      if (rows.kind == Axis::Parallel && !rows.spelled_out && !rows.piece && many) {
+        rows.piece = kRows;
+        inside *= static_cast<double>(kRows);
+      }
     }
     // Short rows: several for one parallel iteration, all of an axis before some of the one around it. Sums inside of vectors read
     // again what the row before read.

@@ -244,7 +244,8 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   int lanes = vector_.lanes;
   auto* type = llvm::FixedVectorType::get(scalar, lanes);
   auto* zero = llvm::Constant::getNullValue(type);
-  bool masked = mask && lanes_of(mask) > 1, neighbours = index.linear && index.stride.is(1),
+  bool masked = mask && lanes_of(mask) > 1, reversed = index.linear && index.stride.is(-1),
+       neighbours = reversed || (index.linear && index.stride.is(1)),
        readable = target_.has_masks(size_of(p.dtype)) || !(masked || vector_.mask), few = few_steps(index) && readable;
   bool near = !index.offsets.empty() && index.span() <= 2 * lanes && readable;
   // A masked read of no element is slow where there is no memory: it looks whether there is a fault to suppress.
@@ -255,27 +256,63 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   if (by_lane) condition = b_.CreateOrReduce(mask);
   llvm::Value* x;
   if (neighbours || few || near) {
-    llvm::Value* at = address(p, index.base);
+    llvm::Value* at = address(p, reversed ? index.base - (lanes - 1) : index.base);
     if (condition) at = b_.CreateSelect(condition, at, zeros());
     Read read = [&](llvm::Value* from, llvm::Value* some) -> llvm::Value* {
+      if (reversed && some) some = b_.CreateVectorReverse(some);
       if (near) return load_offsets(b_, index.offsets, scalar, from, align, some);
       if (few) return load_strided(type, from, index.stride.constant(), align, some);
-      if (some) return b_.CreateMaskedLoad(type, from, align, some, zero);
-      return b_.CreateAlignedLoad(type, from, align);
+      llvm::Value* row = some ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, from, align, some, zero))
+                              : b_.CreateAlignedLoad(type, from, align);
+      return reversed ? b_.CreateVectorReverse(row) : row;
     };
     int64_t span = near ? index.span() : few ? lanes * index.stride.constant() : lanes;
-    // The lanes of a mask are no lanes of what is read where these share elements.
-    bool border = by_lane && (!target_.masks || near) && span * size_of(p.dtype) <= kZeroBytes;
+    // The lanes of a mask are no lanes of what is read where these share elements. Of a loop that goes from border to border masked vectors
+    // lie at one.
+    bool mostly_border = borders_ && neighbours && readable;
+    bool border = by_lane && (!target_.masks || near) && !mostly_border && span * size_of(p.dtype) <= kZeroBytes;
     x = border ? load_at_border(read, at, mask, condition) : read(at, mask);
-  } else if (index.linear && index.stride.is(-1) && !mask) {
-    std::vector<int> reverse;
-    for (int i = lanes; i-- > 0;) reverse.push_back(i);
-    x = b_.CreateShuffleVector(b_.CreateAlignedLoad(type, address(p, index.base - (lanes - 1)), align), reverse);
   } else {
     auto gather = [&] { return b_.CreateMaskedGather(type, addresses(p, index), align, every_lane(mask), zero); };
     x = masked && !target_.gpu && !target_.baseline ? unless_masked_out(gather, mask, zero) : gather();
   }
   return from_memory(x, p.dtype);
+}
+
+// A choice for all lanes between reads of neighbours is one read of where the chosen ones lie. Null for others.
+llvm::Value* Emitter::load_chosen(const Node* select) {
+  DType t = select->types[0].dtype;
+  if (target_.gpu || vector_.lanes == 1 || vector_.lanes * size_of(t) > kZeroBytes) return nullptr;
+  llvm::Value* at = place_chosen(Value{const_cast<Node*>(select), 0}, t);
+  if (!at) return nullptr;
+  auto* type = llvm::FixedVectorType::get(memory_type(t), vector_.lanes);
+  llvm::Align align(size_of(t));
+  llvm::Value* x = vector_.mask ? static_cast<llvm::Value*>(b_.CreateMaskedLoad(type, at, align, vector_.mask,
+                                                                                llvm::Constant::getNullValue(type)))
+                                : b_.CreateAlignedLoad(type, at, align);
+  return from_memory(x, t);
+}
+
+// Where a value's lanes lie beside each other in memory; null where they do not, or where it is not known.
+llvm::Value* Emitter::place_chosen(Value v, DType t) {
+  const Node* n = v.node;
+  if (scalar_op_of(n->op) == ScalarOp::Select) {
+    if (branches_.count({n, 1}) || branches_.count({n, 2})) return nullptr;
+    llvm::Value* condition = eval(n->arg<Value>(0));
+    if (lanes_of(condition) > 1) return nullptr;
+    llvm::Value *a = place_chosen(n->arg<Value>(1), t), *b = a ? place_chosen(n->arg<Value>(2), t) : nullptr;
+    return b ? b_.CreateSelect(condition, a, b) : nullptr;
+  }
+  if (loop_kind(n->op) == LoopOp::Load) {
+    BufferRef p = place_of(n->arg<Value>(0));
+    LaneIndex index = lane_index(at_copy(n->arg<Expr>(1)));
+    llvm::Value* mask = n->args[2].is_none() ? nullptr : eval(n->arg<Value>(2));
+    if (!index.linear || !index.stride.is(1) || (mask && lanes_of(mask) > 1)) return nullptr;
+    return mask ? address_or_zeros(p, index.base, mask) : address(p, index.base);
+  }
+  bool full = !loop_kind(n->op) && ops::kind_of(*n) == ops::Kind::Full;
+  auto* constant = full ? llvm::dyn_cast<llvm::Constant>(eval(v)) : nullptr;
+  return constant && constant->isNullValue() ? zeros() : nullptr;
 }
 
 bool Emitter::is_shared(const Node* array) {

@@ -113,6 +113,7 @@ llvm::Value* Emitter::emit_unlikely(const Node* n) {
 }
 
 llvm::Value* Emitter::emit_select(const Node* n) {
+  if (llvm::Value* x = load_chosen(n)) return x;
   llvm::Value* c = eval(n->arg<Value>(0));
   auto side = [&](size_t i) {
     Value v = n->arg<Value>(i);

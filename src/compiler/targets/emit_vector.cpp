@@ -23,12 +23,19 @@ void Emitter::emit_vector(const Loop& loop) {
   llvm::Value* done = i64(0);
   auto trips = [&](int64_t from, int64_t width) { return n.is_constant() ? (n.constant() - from) / width : -1; };
   int64_t from = 0;
+  const std::vector<Border> borders = borders_of(loop);
+  borders_ = !borders.empty();
   auto full = [&](int copies) {
     int64_t width = int64_t{f.width} * copies, count = trips(from, width);
     if (count == 0) return;
     llvm::Value* stop =
         n.is_constant() ? i64(from + count * width) : b_.CreateNSWSub(end, b_.CreateURem(end, i64(width)));
-    auto steps = [&] { emit_vector_part(loop, done, stop, f.width, copies, nullptr, count); };
+    auto steps = [&] {
+      if (borders.empty())
+        emit_vector_part(loop, done, stop, f.width, copies, nullptr, count);
+      else
+        emit_between(borders, loop, done, stop, copies);
+    };
     if (llvm::Value* far = copies == f.unroll ? streams(loop, done, stop) : nullptr) {
       emit_if(far, [&] {
         with_frame(steps);

@@ -102,6 +102,18 @@ class Emitter {
   void emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
                         llvm::Value* mask_limit, int64_t constant_trips, bool mostly_whole = false);
 
+  // emit_borders.cpp: vector loops along which places are compared with bounds
+  // A comparison of places: by how much the second one is ahead where the loop's index is 0, and by how much more at each next one.
+  struct Border {
+    const ir::Node* comparison;
+    ir::Expr ahead;
+    int64_t step;
+  };
+  std::vector<Border> borders_of(const Loop& loop) const;
+  std::optional<Border> border_at(const ir::Node* comparison, int loop) const;
+  void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
+                    int copies);
+
   // emit_streams.cpp: stores past the caches
   llvm::Value* streams(const Loop& loop, llvm::Value* begin, llvm::Value* end);
   void stream(const ir::Node* store, int lanes, const std::function<void(llvm::Value*)>& also);
@@ -182,6 +194,8 @@ class Emitter {
   llvm::Value* spread(llvm::Value* v, const Neighbours& part);
   llvm::Value* load_strided(llvm::Type* type, llvm::Value* at, int64_t stride, llvm::Align align, llvm::Value* mask);
   llvm::Value* emit_load(const ir::Node* n);
+  llvm::Value* load_chosen(const ir::Node* select);
+  llvm::Value* place_chosen(ir::Value v, DType t);
   void emit_store(const ir::Node* n);
   bool store_interleaved(const ir::Node* n);
   void emit_stores(std::span<const ir::Node* const> stores);
@@ -313,7 +327,9 @@ class Emitter {
   bool tiles_ = false;         // the kernel uses the processor's tiles
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;
-  std::unordered_set<const ir::Node*> streamed_;  // stores of the loop that is emitted, past the caches
+  bool borders_ = false;  // the loop that is emitted goes from one border to the next
+  std::unordered_map<const ir::Node*, llvm::Value*> decided_;  // comparisons that come out alike for all of its lanes
+  std::unordered_set<const ir::Node*> streamed_;               // stores of the loop that is emitted, past the caches
   std::vector<Frame> frames_;
   std::optional<std::vector<ir::Node*>> sure_loads_;  // once they are known
   std::unordered_map<const ir::Node*, Accumulators> accumulators_;

@@ -1,0 +1,121 @@
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/targets/emitter.h"
+
+// Rows of concatenations and of what has a border: whether a place lies in a part is asked of each element, and comes out alike all along the
+// part. So the loop goes from one end of a part to the next, with comparisons decided before; vectors that lie in several parts ask for each
+// lane.
+namespace brasa::compiler {
+
+using ir::Node;
+
+namespace {
+
+constexpr size_t kMostBorders = 32;
+// Longer bodies take too long to compile twice.
+constexpr int kLongBody = 128;
+
+bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
+
+// Where what a comparison says changes along the loop; places outside of the loop, too.
+std::vector<Expr> changes(ScalarOp op, Expr ahead, int64_t step) {
+  switch (op) {
+    case ScalarOp::Lt:
+    case ScalarOp::Ge: return {step > 0 ? floordiv(-ahead, step) + 1 : ceildiv(ahead, -step)};
+    case ScalarOp::Le:
+    case ScalarOp::Gt: return {step > 0 ? ceildiv(-ahead, step) : floordiv(ahead, -step) + 1};
+    case ScalarOp::Eq:
+    case ScalarOp::Ne:
+      if (step == 1 || step == -1) return {ahead * -step, ahead * -step + 1};
+      return {};
+    default: return {};
+  }
+}
+
+}  // namespace
+
+std::optional<Emitter::Border> Emitter::border_at(const Node* comparison, int loop) const {
+  std::vector<Expr> index;
+  for (const ir::Arg& a : comparison->args) {
+    const Node* n = a.get<Value>().node;
+    auto* constant = !loop_kind(n->op) && ops::kind_of(*n) == ops::Kind::Full ? n->args[0].get_if<Expr>() : nullptr;
+    if (is(n, LoopOp::Index))
+      index.push_back(n->arg<Expr>(0));
+    else if (constant && n->types[0].dtype == DType::Int64)
+      index.push_back(*constant);
+    else
+      return std::nullopt;
+  }
+  Expr range = analysis_.loops()[loop].range, ahead = index[1] - index[0];
+  std::optional<Expr> step = coefficient(ahead, range);
+  if (!step || !step->is_constant() || step->is(0)) return std::nullopt;
+  ahead = ahead - *step * range;
+  bool known = std::all_of(ahead->symbols->begin(), ahead->symbols->end(), [&](Expr s) {
+    return s->kind == ir::ExprKind::Size || (s->kind == ir::ExprKind::Range && range_values_[analysis_.loop_of(s)]);
+  });
+  if (!known || changes(scalar_op_of(comparison->op), ahead, step->constant()).empty()) return std::nullopt;
+  return Border{comparison, ahead, step->constant()};
+}
+
+// None where no read waits for them, or where the body is too long to be there twice.
+std::vector<Emitter::Border> Emitter::borders_of(const Loop& loop) const {
+  const For& f = analysis_.loops()[loop.loop];
+  bool stores = std::all_of(loop.body.begin(), loop.body.end(),
+                            [](const Item& item) { return item.node && is(item.node, LoopOp::Store); });
+  if (target_.gpu || f.width == 1 || !loop.closes.empty() || !loop.carries.empty() || !stores) return {};
+  std::vector<Border> out;
+  bool masks = false;
+  int nodes = 0;
+  for (const Node* n : graph_.nodes()) {
+    if (!(analysis_.of(n) >> loop.loop & 1)) continue;
+    ++nodes;
+    if (is(n, LoopOp::Load))
+      masks = masks || (!n->args[2].is_none() && (analysis_.of(n->arg<Value>(2).node) >> loop.loop & 1));
+    else if (ops::is_comparison(scalar_op_of(n->op)))
+      if (std::optional<Border> border = border_at(n, loop.loop)) out.push_back(*border);
+  }
+  return masks && nodes <= kLongBody && out.size() <= kMostBorders ? out : std::vector<Border>{};
+}
+
+// Whole vectors from `begin` to `end`.
+void Emitter::emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
+                           int copies) {
+  const For& f = analysis_.loops()[loop.loop];
+  std::vector<Expr> places;
+  for (const Border& border : borders)
+    for (Expr e : changes(scalar_op_of(border.comparison->op), border.ahead, border.step))
+      if (std::find(places.begin(), places.end(), e) == places.end()) places.push_back(e);
+  Values change;
+  for (Expr e : places) change.push_back(eval_expr(e));
+  auto* before = b_.GetInsertBlock();
+  auto* between = llvm::BasicBlock::Create(b_.getContext(), "between", function_);
+  auto* behind = llvm::BasicBlock::Create(b_.getContext(), "behind", function_);
+  b_.CreateCondBr(b_.CreateICmpSLT(begin, end), between, behind);
+  b_.SetInsertPoint(between);
+  auto* at = b_.CreatePHI(b_.getInt64Ty(), 2);
+  at->addIncoming(begin, before);
+  llvm::Value *next = nullptr, *until = end;
+  for (llvm::Value* c : change)
+    until = b_.CreateSelect(b_.CreateICmpSGT(c, at), intrinsic(llvm::Intrinsic::smin, {until, c}), until);
+  with_frame([&] {
+    for (const Border& border : borders) {
+      llvm::Value* ahead = b_.CreateNSWAdd(eval_expr(border.ahead), b_.CreateNSWMul(at, i64(border.step)));
+      decided_[border.comparison] = emit_compare(scalar_op_of(border.comparison->op), i64(0), ahead, DType::Int64);
+    }
+    llvm::Value *left = b_.CreateNSWSub(until, at),
+                *whole = b_.CreateNSWSub(until, b_.CreateURem(left, i64(int64_t{f.width} * copies)));
+    emit_vector_part(loop, at, whole, f.width, copies, nullptr, -1);
+    decided_.clear();
+    llvm::Value* some = b_.CreateNSWAdd(b_.CreateNSWSub(until, whole), i64(f.width - 1));
+    next = b_.CreateNSWAdd(whole, b_.CreateNSWSub(some, b_.CreateURem(some, i64(f.width))));
+    emit_vector_part(loop, whole, next, f.width, 1, nullptr, -1);
+  });
+  at->addIncoming(next, b_.GetInsertBlock());
+  b_.CreateCondBr(b_.CreateICmpSLT(next, end), between, behind);
+  b_.SetInsertPoint(behind);
+}
+
+}  // namespace brasa::compiler
