@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <map>
@@ -52,6 +53,8 @@ constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBias = 8;
 constexpr int32_t kNoEpilogue = 1, kAddBias = 4;
 constexpr int kBatchCount = 5, kBatchOffset = 6;
 constexpr int kMostWorkspace = 1, kAlignA = 5, kAlignB = 6, kAlignC = 7, kAlignD = 8;
+constexpr int kTile = 1;
+constexpr uint32_t kTile128x128 = 20;
 constexpr int kTransposed = 1;
 
 #ifdef BRASA_CHECK_PROTOTYPES
@@ -66,6 +69,7 @@ static_assert(kTransposeA == CUBLASLT_MATMUL_DESC_TRANSA && kTransposeB == CUBLA
 static_assert(kEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE && kBias == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
 static_assert(kNoEpilogue == CUBLASLT_EPILOGUE_DEFAULT && kAddBias == CUBLASLT_EPILOGUE_BIAS);
 static_assert(kTransposed == CUBLAS_OP_T);
+static_assert(kTile == CUBLASLT_ALGO_CONFIG_TILE_ID && kTile128x128 == CUBLASLT_MATMUL_TILE_128x128);
 static_assert(kBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT &&
               kBatchOffset == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
 static_assert(kMostWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES &&
@@ -88,6 +92,7 @@ struct Interface {
   Status (*preference_destroy)(Preference);
   Status (*preference_set)(Preference, int attribute, const void*, size_t);
   Status (*find)(Handle, Description, Layout, Layout, Layout, Layout, Preference, int, Candidate*, int*);
+  Status (*algorithm_get)(const Algorithm*, int attribute, void*, size_t, size_t* written);
   Status (*run)(Handle, Description, const void* alpha, const void* a, Layout, const void* b, Layout, const void* beta,
                 const void* c, Layout, void* d, Layout, const Algorithm*, void* workspace, size_t, void* stream);
 };
@@ -107,7 +112,9 @@ Loaded<Interface> load() {
              BRASA_BIND(library, cublasLtMatmulPreferenceCreate, f.preference_create) &&
              BRASA_BIND(library, cublasLtMatmulPreferenceDestroy, f.preference_destroy) &&
              BRASA_BIND(library, cublasLtMatmulPreferenceSetAttribute, f.preference_set) &&
-             BRASA_BIND(library, cublasLtMatmulAlgoGetHeuristic, f.find) && BRASA_BIND(library, cublasLtMatmul, f.run);
+             BRASA_BIND(library, cublasLtMatmulAlgoGetHeuristic, f.find) &&
+             BRASA_BIND(library, cublasLtMatmulAlgoConfigGetAttribute, f.algorithm_get) &&
+             BRASA_BIND(library, cublasLtMatmul, f.run);
   if (!all) return {nullptr, str("this cuBLASLt lacks a function: ", dlerror()), library};
   return {&f, "", library};
 }
@@ -244,7 +251,23 @@ class Way {
     lt().preference_destroy(preference);
     candidates_.resize(static_cast<size_t>(status == 0 ? found : 0));
     std::erase_if(candidates_, [](const Candidate& c) { return c.state != 0; });
+    prefer_small_tiles(p);
     return status;
+  }
+  // Where sums are short, writing them takes about as long as multiplying. A processor has two tiles of 128 x 128 at once: of many, one is
+  // written while the other one multiplies, which the library's order of ways does not count.
+  void prefer_small_tiles(const Product& p) {
+    constexpr int64_t kShort = 2048;
+    constexpr float kMany = 5;  // for each processor
+    if (!is_reduced_floating(p.operands) || p.inner > kShort || p.count > 1) return;
+    auto has_small_tiles = [](const Candidate& c) {
+      uint32_t tile = 0;
+      size_t written = 0;
+      return c.waves >= kMany && lt().algorithm_get(&c.algorithm, kTile, &tile, sizeof tile, &written) == 0 &&
+             tile == kTile128x128;
+    };
+    auto found = std::find_if(candidates_.begin(), candidates_.end(), has_small_tiles);
+    if (found != candidates_.end()) std::rotate(candidates_.begin(), found, found + 1);
   }
   static int32_t transposed(const Stored& s) { return s.transposed ? kTransposed : 0; }
   static Layout layout(DType type, int64_t rows, int64_t columns, int64_t leading, int64_t count, int64_t batch) {
