@@ -56,7 +56,9 @@ TEST(Products, ShortSumsHaveSmallTiles) {
     int small;
   };
   for (Case c : {Case{kBFloat16, 512, 16, 256, 1},
-                 {kFloat16, 100, 8, 1000, 1},
+                 {kFloat16, 100, 8, 1280, 1},
+                 {kBFloat16, 200, 16, 640, 1},
+                 {kBFloat16, 200, 16, 648, 0},
                  {kBFloat16, 256, 16, 256, 0},
                  {kBFloat16, 512, 2056, 256, 0},
                  {kFloat32, 512, 16, 256, 0}}) {

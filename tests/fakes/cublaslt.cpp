@@ -19,6 +19,7 @@ constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBias = 8;
 constexpr int kPlain = 1, kWithBias = 4;
 constexpr int kTile = 1;
 constexpr uint32_t kTile128x128 = 20, kTile256x128 = 24;
+constexpr uint64_t kUnnamed = 640;
 constexpr int kBatchCount = 5, kBatchOffset = 6;
 
 struct Description {
@@ -78,6 +79,9 @@ bool supported(const Description& d, const Layout& a, const Layout& b, const Lay
     if (l->leading < static_cast<int64_t>(l->rows) || l->count != out.count) return false;
   return true;
 }
+
+// For each of its processors, which is one.
+float tiles_of(const Layout& out) { return static_cast<float>((out.rows + 127) / 128 * ((out.columns + 127) / 128)); }
 
 struct Call {
   Description how;
@@ -180,9 +184,17 @@ BRASA_FAKE int cublasLtMatmulAlgoGetHeuristic(void*, const Description* d, const
   BRASA_NOTE;
   *count = 0;
   if (!supported(*d, *a, *b, *out)) return kNotSupported;
-  // Of one processor.
-  auto tiles = static_cast<float>((out->rows + 127) / 128 * ((out->columns + 127) / 128));
-  for (; *count < most && *count < 2; ++*count) found[*count] = {{{static_cast<uint64_t>(*count)}}, 0, 0, tiles, {}};
+  // As the real one, it does not name all ways of a size.
+  bool names_all = out->rows / kUnnamed != 1;
+  for (; *count < most && *count < (names_all ? 2 : 1); ++*count)
+    found[*count] = {{{static_cast<uint64_t>(*count)}}, 0, 0, tiles_of(*out), {}};
+  return 0;
+}
+BRASA_FAKE int cublasLtMatmulAlgoCheck(void*, const Description* d, const Layout* a, const Layout* b, const Layout*,
+                                       const Layout* out, const Algorithm*, Candidate* result) {
+  BRASA_NOTE;
+  if (!supported(*d, *a, *b, *out)) return kNotSupported;
+  *result = {{}, 0, 0, tiles_of(*out), {}};
   return 0;
 }
 BRASA_FAKE int cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int attribute, void* value, size_t size,
