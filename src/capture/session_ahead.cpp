@@ -22,7 +22,9 @@ void Session::begin_ahead() {
 
 void Session::run_ahead(const Tensor& input) {
   if (&path_.trace() != ahead_of_) return give_up_ahead();
-  ahead_->add(eager::operand_of(input), impl_of(input)->device());
+  compiler::Operand operand = eager::operand_of(input);
+  if (!ahead_->executable().lasting().empty()) operand.content = impl_of(input)->storage->content();
+  ahead_->add(operand, impl_of(input)->device());
 }
 
 void Session::give_up_ahead() {

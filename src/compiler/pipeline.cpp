@@ -132,7 +132,7 @@ std::vector<size_t> calls_of(const LoweredGraph& g, bool together) {
     if (g.plan.steps[s].kind != GroupKind::Loops || kernels.size() != 1) continue;
     size_t most = runtime::kMostSlots / layout_of(*kernels[0].loops).slots(), end = s + 1;
     auto fits = [&](size_t next) {
-      bool free = g.of_step[next] == g.of_step[s] && !checked[next - 1];
+      bool free = g.of_step[next] == g.of_step[s] && !checked[next - 1] && next != g.plan.prepared;
       for (size_t a = s; a < next && free; ++a) free = independent(g.plan, a, next);
       return free;
     };
@@ -147,6 +147,9 @@ std::string joined(const std::vector<std::string>& parts, const char* end) {
   for (const std::string& p : parts) out += p + end;
   return out;
 }
+
+// What a graph may keep of parameters between runs, beside them.
+constexpr int64_t kMostOnHost = 128 << 20, kMostOnGpu = 512 << 20;
 
 // What the host has goes to other devices' kernels by value.
 void mark_values(Plan& plan, const Graph& graph, const runtime::Device& device) {
@@ -189,9 +192,9 @@ void mark_unwritten(Plan& plan) {
   }
 }
 
-// What is made of them is kept on the host, which packs operands.
+// What is made of them is kept: packed operands of the host, a GPU's narrow copies of weights.
 std::vector<bool> lasting_inputs(const Graph& graph, const CompilerOptions& options, const Machine& machine) {
-  if (machine.gpu || PassRunner::switched_off("prepare")) return {};
+  if ((machine.gpu && options.portable) || PassRunner::switched_off("prepare")) return {};
   std::vector<bool> out = options.lasting;
   if (!out.empty()) out.resize(graph.inputs().size());
   return out;
@@ -235,8 +238,9 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
       [&] {
         std::optional<LargeSizes> large;
         if (p.defined) large.emplace(*p.defined);
-        out.plan = plan(*p.graph, std::move(fused), together, std::move(lasting),
-                        [&](const Expr& e) { return large ? (*large)(e) : e; });
+        out.plan =
+            plan(*p.graph, std::move(fused), together, {std::move(lasting), machine.gpu ? kMostOnGpu : kMostOnHost},
+                 [&](const Expr& e) { return large ? (*large)(e) : e; });
         mark_values(out.plan, graph, device_for(options));
         if (machine.gpu) mark_overwritten(out.plan);
         if (machine.gpu && options.keep_launches && !PassRunner::switched_off("unwritten")) mark_unwritten(out.plan);

@@ -48,6 +48,27 @@ TEST(Products, ALinearLayerIsOneCall) {
       }
 }
 
+// Where sums are short and tiles are many, small ones come first.
+TEST(Products, ShortSumsHaveSmallTiles) {
+  struct Case {
+    DType dtype;
+    int64_t rows, inner, columns;
+    int small;
+  };
+  for (Case c : {Case{kBFloat16, 512, 16, 256, 1},
+                 {kFloat16, 100, 8, 1280, 1},
+                 {kBFloat16, 200, 16, 640, 1},
+                 {kBFloat16, 200, 16, 648, 0},
+                 {kBFloat16, 256, 16, 256, 0},
+                 {kBFloat16, 512, 2056, 256, 0},
+                 {kFloat32, 512, 16, 256, 0}}) {
+    Layer l = layer(c.dtype, {c.rows}, c.inner, c.columns);
+    Counted small("small tiles");
+    expect_close(l.on(Device("emu")), l.on(kCPU));
+    EXPECT_EQ(small(), c.small) << c.rows << " " << c.inner << " " << c.columns;
+  }
+}
+
 TEST(Products, OtherSumsAreNotOfTheCall) {
   Layer l = layer(kFloat32, {6}, 24, 40);
   Counted with_bias("bias");

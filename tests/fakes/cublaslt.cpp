@@ -17,6 +17,9 @@ constexpr int kReal32 = 0, kReal64 = 1, kHalf = 2;  // else bfloat16
 constexpr int kComputeTf32 = 77;
 constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBias = 8;
 constexpr int kPlain = 1, kWithBias = 4;
+constexpr int kTile = 1;
+constexpr uint32_t kTile128x128 = 20, kTile256x128 = 24;
+constexpr uint64_t kUnnamed = 640;
 constexpr int kBatchCount = 5, kBatchOffset = 6;
 
 struct Description {
@@ -76,6 +79,9 @@ bool supported(const Description& d, const Layout& a, const Layout& b, const Lay
     if (l->leading < static_cast<int64_t>(l->rows) || l->count != out.count) return false;
   return true;
 }
+
+// For each of its processors, which is one.
+float tiles_of(const Layout& out) { return static_cast<float>((out.rows + 127) / 128 * ((out.columns + 127) / 128)); }
 
 struct Call {
   Description how;
@@ -178,16 +184,35 @@ BRASA_FAKE int cublasLtMatmulAlgoGetHeuristic(void*, const Description* d, const
   BRASA_NOTE;
   *count = 0;
   if (!supported(*d, *a, *b, *out)) return kNotSupported;
-  for (; *count < most && *count < 2; ++*count) found[*count] = {{{static_cast<uint64_t>(*count)}}, 0, 0, 1, {}};
+  // As the real one, it does not name all ways of a size.
+  bool names_all = out->rows / kUnnamed != 1;
+  for (; *count < most && *count < (names_all ? 2 : 1); ++*count)
+    found[*count] = {{{static_cast<uint64_t>(*count)}}, 0, 0, tiles_of(*out), {}};
+  return 0;
+}
+BRASA_FAKE int cublasLtMatmulAlgoCheck(void*, const Description* d, const Layout* a, const Layout* b, const Layout*,
+                                       const Layout* out, const Algorithm*, Candidate* result) {
+  BRASA_NOTE;
+  if (!supported(*d, *a, *b, *out)) return kNotSupported;
+  *result = {{}, 0, 0, tiles_of(*out), {}};
+  return 0;
+}
+BRASA_FAKE int cublasLtMatmulAlgoConfigGetAttribute(const Algorithm* algorithm, int attribute, void* value, size_t size,
+                                                    size_t* written) {
+  uint32_t tile = algorithm->data[0] == 0 ? kTile256x128 : kTile128x128;
+  *written = sizeof tile;
+  if (attribute != kTile || size != sizeof tile) return kInvalid;
+  std::memcpy(value, &tile, sizeof tile);
   return 0;
 }
 
 BRASA_FAKE int cublasLtMatmul(void*, const Description* d, const void* alpha, const void* left, const Layout* a,
                               const void* right, const Layout* b, const void* beta, const void* before, const Layout*,
-                              void* to, const Layout* out, const Algorithm*, void*, size_t, void* stream) {
+                              void* to, const Layout* out, const Algorithm* algorithm, void*, size_t, void* stream) {
   BRASA_NOTE;
   if (before != to) return kNotSupported;
   if (d->epilogue == kWithBias) log_of_calls.note("bias");
+  if (algorithm->data[0] == 1) log_of_calls.note("small tiles");
   if (d->compute == kComputeTf32) log_of_calls.note("tf32");
   if (!supported(*d, *a, *b, *out)) return kNotSupported;
   auto bytes = static_cast<uintptr_t>(bytes_of(out->type));

@@ -34,8 +34,11 @@ void CompiledGraph::plan_ahead() {
   input_buffers_.assign(parts_.by_value.size(), -1);
   for (size_t b = 0; b < buffers_.size(); ++b)
     if (buffers_[b].kind == Place::Input) input_buffers_[buffers_[b].index] = static_cast<int>(b);
-  size_t needed = arena_bytes_.code().empty() ? 0 : kNever;
-  for (const Batch& batch : parts_.batches) {
+  size_t needed = arena_bytes_.code().empty() && parts_.prepared_of.symbols.empty() ? 0 : kNever;
+  // What is prepared is there already.
+  if (needed == 0) needs_.assign(parts_.prepared, 0);
+  for (size_t b = parts_.prepared; b < parts_.batches.size(); ++b) {
+    const Batch& batch = parts_.batches[b];
     for (size_t s = batch.begin; s < batch.end; ++s) needed = std::max(needed, inputs_needed(parts_.steps[s]));
     if (needed == kNever) break;
     needs_.push_back(needed);
@@ -57,8 +60,10 @@ class CompiledGraph::Ahead final : public RunAhead {
                (arena_ && arena_->stream != runtime::current_stream(g.device_));
     if (stopped_) return;
     inputs_[count_].data = input.data;
+    inputs_[count_].content = input.content;
     if (arena_ && g.input_buffers_[count_] >= 0) buffers_[g.input_buffers_[count_]] = input.data;
     ++count_;
+    if (prepared_ && !has_content(count_ - 1)) return give_up();
     if (done_ == g.needs_.size() || g.needs_[done_] > count_) return;
     try {
       go_on();
@@ -76,10 +81,11 @@ class CompiledGraph::Ahead final : public RunAhead {
     auto same = [](const Operand& a, const Operand& b) { return a.data == b.data; };
     bool counts = done_ > 0 && arena_->stream == runtime::current_stream(g.device_) &&
                   std::equal(inputs_.begin(), inputs_.begin() + static_cast<ptrdiff_t>(count_), inputs.begin(), same) &&
-                  g.takes(inputs, outputs);
+                  g.takes(inputs, outputs) &&
+                  (!prepared_ || PreparedValues::contents(g.parts_.prepared_of, symbols, inputs) == prepared_->of);
     if (counts) {
       Symbols all;
-      return g.run_from(done_, *arena_, g.with_defined(symbols, all), inputs, outputs);
+      return g.run_from(done_, *arena_, g.with_defined(symbols, all), inputs, outputs, prepared());
     }
     give_up();
     g.run(symbols, inputs, outputs);
@@ -89,13 +95,30 @@ class CompiledGraph::Ahead final : public RunAhead {
   void go_on() {
     const CompiledGraph& g = *graph_;
     if (!arena_) {
-      arena_.emplace(g.device_, static_cast<size_t>(g.arena_bytes_(nullptr)), runtime::current_stream(g.device_));
+      runtime::Stream stream = runtime::current_stream(g.device_);
+      if (g.parts_.prepared) {
+        prepared_ = g.prepared_.last(stream);
+        if (!prepared_) return give_up();
+        for (size_t i = 0; i < count_; ++i)
+          if (!has_content(i)) return give_up();
+      }
+      done_ = g.parts_.prepared;
+      arena_.emplace(g.device_, static_cast<size_t>(g.arena_bytes_(nullptr)), stream);
       buffers_.resize(g.buffers_.size());
-      g.find_buffers(arena_->data, nullptr, inputs_, {}, buffers_.data());
+      g.find_buffers(arena_->data, nullptr, inputs_, {}, buffers_.data(), prepared());
     }
     Run r{nullptr, inputs_, buffers_.data(), arena_->stream};
     for (; done_ < g.needs_.size() && g.needs_[done_] <= count_; ++done_) g.launch(g.parts_.batches[done_], r);
   }
+  // Whether what is prepared was made of this input, if it was made of such a one.
+  bool has_content(size_t input) const {
+    const std::vector<uint32_t>& of = graph_->parts_.prepared_of.inputs;
+    auto it = std::lower_bound(of.begin(), of.end(), input);
+    if (it == of.end() || *it != input) return true;
+    auto at = prepared_->of.begin() + 2 * (it - of.begin());
+    return at[0] == inputs_[input].content && at[1] == reinterpret_cast<uintptr_t>(inputs_[input].data);
+  }
+  const std::byte* prepared() const { return prepared_ ? prepared_->memory.data : nullptr; }
   void give_up() {
     stopped_ = true;
     done_ = 0;
@@ -107,7 +130,8 @@ class CompiledGraph::Ahead final : public RunAhead {
   size_t count_ = 0;
   std::vector<void*> buffers_;
   std::optional<Memory> arena_;
-  size_t done_ = 0;  // batches
+  std::shared_ptr<const PreparedValues::Made> prepared_;  // as it was when this began
+  size_t done_ = 0;                                       // batches
   bool stopped_ = false;
   std::exception_ptr error_;
 };

@@ -325,7 +325,7 @@ void CompiledGraph::run_with_defined(const int64_t* symbols, std::span<const Ope
 void CompiledGraph::run_prepared(const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
                                  std::span<const Operand> outputs) const {
   auto contents = PreparedValues::contents(parts_.prepared_of, symbols, inputs);
-  if (auto made = contents ? prepared_.find(*contents) : nullptr)
+  if (auto made = contents ? prepared_.find(*contents, arena.stream) : nullptr)
     return run_from(parts_.prepared, arena, symbols, inputs, outputs, made->memory.data);
   Memory memory(device_, static_cast<size_t>(prepared_bytes_(symbols)), arena.stream);
   run_from(0, arena, symbols, inputs, outputs, memory.data);

@@ -9,6 +9,15 @@ bool KeptRun::is_for(runtime::Stream stream, std::span<const int64_t> symbols) c
   return stream == stream_ && std::equal(symbols.begin(), symbols.end(), symbols_.begin(), symbols_.end());
 }
 
+bool KeptRun::met(const std::optional<std::vector<uint64_t>>& contents) {
+  return std::exchange(contents_, contents) == contents && contents;
+}
+
+void KeptRun::read(std::shared_ptr<const PreparedValues::Made> prepared) {
+  if (prepared != prepared_) work_ = nullptr;
+  prepared_ = std::move(prepared);
+}
+
 void KeptRun::launch(const runtime::Launch& launch, runtime::Stream stream) {
   std::span<const runtime::Slot> slots = launch.slots;
   if (recording_) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/run/memory.h"
+#include "compiler/run/prepared.h"
 #include "runtime/kept_work.h"
 
 namespace brasa::compiler {
@@ -31,6 +32,10 @@ class KeptRun {
   bool is_for(runtime::Stream stream, std::span<const int64_t> symbols) const;
   std::mutex& mutex() { return mutex_; }
   std::vector<Copy>& copies() { return copies_; }
+  /// Whether the run before was given lasting inputs of the same contents: then it pays to keep what is made of them.
+  bool met(const std::optional<std::vector<uint64_t>>& contents);
+  /// What the kept work reads beside its operands; work that read something else is given up.
+  void read(std::shared_ptr<const PreparedValues::Made> prepared);
 
   /// Whether there is work to run; else `record` makes it.
   bool recorded() const { return work_ != nullptr; }
@@ -68,6 +73,8 @@ class KeptRun {
   bool recording_ = false, refused_ = false;
   std::byte* arena_ = nullptr;
   std::vector<Copy> copies_;
+  std::shared_ptr<const PreparedValues::Made> prepared_;
+  std::optional<std::vector<uint64_t>> contents_;
   std::unique_ptr<runtime::KeptWork> work_;
   std::vector<Kept> launches_;
   std::vector<std::vector<void*>> calls_;

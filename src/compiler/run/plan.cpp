@@ -19,8 +19,6 @@ namespace brasa::compiler {
 namespace {
 
 constexpr int64_t kAlignment = 256;
-// What a graph may keep of parameters between runs, beside them.
-constexpr int64_t kMostPrepared = 128 << 20;
 // So many groups early is what only reads inputs computed, to stand beside its like.
 constexpr size_t kEarly = 64;
 // What a group may keep in memory that waits for its like.
@@ -30,12 +28,13 @@ constexpr int kFarthest = 4000;
 
 class Planner {
  public:
-  Planner(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting, Shortened shortened)
+  Planner(const ir::Graph& graph, FusedGraph fused, bool together, LastingInputs lasting, Shortened shortened)
       : graph_(graph),
         groups_(std::move(fused.groups)),
         together_(together),
-        lasting_(std::move(lasting)),
-        shortened_(std::move(shortened)) {}
+        lasting_(std::move(lasting.are)),
+        shortened_(std::move(shortened)),
+        prepared_room_(lasting.most_bytes) {}
 
   Plan run() {
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -246,8 +245,8 @@ class Planner {
     for (Value v : values)
       if (Expr n = type_of(v).numel(); n.is_constant() && read_later(v))
         bytes += n.constant() * size_of(type_of(v).dtype);
-    bool fits = bytes <= kMostPrepared - prepared_bytes_;
-    if (fits) prepared_bytes_ += bytes;
+    bool fits = bytes <= prepared_room_;
+    if (fits) prepared_room_ -= bytes;
     return fits;
   }
   // Whether a run that finds what is prepared reads it.
@@ -462,7 +461,7 @@ class Planner {
   bool together_;
   std::vector<bool> lasting_, prepares_;  // by input; by group
   Shortened shortened_;
-  int64_t prepared_bytes_ = 0;
+  int64_t prepared_room_;
   std::set<size_t> makes_result_;
   std::unordered_map<Value, size_t> producer_;
   std::unordered_map<Value, std::vector<size_t>> readers_;
@@ -478,7 +477,7 @@ class Planner {
 
 }  // namespace
 
-Plan plan(const ir::Graph& graph, FusedGraph fused, bool together, std::vector<bool> lasting, Shortened shortened) {
+Plan plan(const ir::Graph& graph, FusedGraph fused, bool together, LastingInputs lasting, Shortened shortened) {
   drop_reshapes(graph, fused.groups);
   return Planner(graph, std::move(fused), together, std::move(lasting), std::move(shortened)).run();
 }

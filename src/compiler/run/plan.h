@@ -38,10 +38,15 @@ void append_to(std::string& out, const Plan& p);
 /// What stands for the size of memory, which may be a large expression.
 using Shortened = std::function<ir::Expr(const ir::Expr&)>;
 
-/// `together`: groups that are the same stand side by side where that costs little memory, for launches of several. `lasting`: by input,
-/// or empty.
+/// Inputs that stay the same from run to run; of what is made of them alone so many bytes are kept.
+struct LastingInputs {
+  std::vector<bool> are;  // by input, or empty
+  int64_t most_bytes = 0;
+};
+
+/// `together`: groups that are the same stand side by side where that costs little memory, for launches of several.
 Plan plan(
-    const ir::Graph& graph, FusedGraph fused, bool together = false, std::vector<bool> lasting = {},
+    const ir::Graph& graph, FusedGraph fused, bool together = false, LastingInputs lasting = {},
     Shortened shortened = [](const ir::Expr& e) { return e; });
 
 /// What a scatter or a library made and a reshape alone reads, whose result is a new tensor, has all its elements in that order: it is made

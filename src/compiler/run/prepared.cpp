@@ -17,9 +17,15 @@ std::optional<std::vector<uint64_t>> PreparedValues::contents(const Sources& sou
   return out;
 }
 
-std::shared_ptr<const PreparedValues::Made> PreparedValues::find(const std::vector<uint64_t>& of) const {
+std::shared_ptr<const PreparedValues::Made> PreparedValues::last(runtime::Stream stream) const {
   std::lock_guard lock(mutex_);
-  return made_ && made_->of == of ? made_ : nullptr;
+  return made_ && made_->memory.stream == stream ? made_ : nullptr;
+}
+
+std::shared_ptr<const PreparedValues::Made> PreparedValues::find(const std::vector<uint64_t>& of,
+                                                                 runtime::Stream stream) const {
+  std::shared_ptr<const Made> made = last(stream);
+  return made && made->of == of ? made : nullptr;
 }
 
 void PreparedValues::keep(std::shared_ptr<const Made> made) {

@@ -28,8 +28,10 @@ class PreparedValues {
   /// The contents of the sources; nothing where one is unknown.
   static std::optional<std::vector<uint64_t>> contents(const Sources& sources, const int64_t* symbols,
                                                        std::span<const Operand> inputs);
-  /// Null where what is kept was made of something else.
-  std::shared_ptr<const Made> find(const std::vector<uint64_t>& of) const;
+  /// What is kept; null where work of another stream makes it, which may not have ended.
+  std::shared_ptr<const Made> last(runtime::Stream stream) const;
+  /// Null where it was made of something else, too.
+  std::shared_ptr<const Made> find(const std::vector<uint64_t>& of, runtime::Stream stream) const;
   /// Instead of what was kept before.
   void keep(std::shared_ptr<const Made> made);
 

@@ -40,8 +40,10 @@ void CompiledGraph::plan_keeping() {
     bool same = true;
     for (size_t s = b.begin; s < b.end; ++s) {
       const Step& step = parts_.steps[s];
-      auto in_arena = [&](int buffer) { return buffers_[buffer].kind == Place::Arena; };
-      same = same && step.numbers.empty() && std::all_of(step.buffers.begin(), step.buffers.end(), in_arena);
+      auto stays = [&](int buffer) {
+        return buffers_[buffer].kind == Place::Arena || buffers_[buffer].kind == Place::Prepared;
+      };
+      same = same && step.numbers.empty() && std::all_of(step.buffers.begin(), step.buffers.end(), stays);
     }
     same_.push_back(same);
   }
@@ -67,9 +69,20 @@ bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> in
   KeptRun& kept = *found;
   std::lock_guard lock(kept.mutex());
   if (kept.refused()) return false;
+  std::shared_ptr<const PreparedValues::Made> made;
+  if (parts_.prepared) {
+    auto contents = PreparedValues::contents(parts_.prepared_of, symbols, inputs);
+    made = contents ? prepared_.find(*contents, stream) : nullptr;
+    if (!made && kept.met(contents)) return false;
+    kept.read(made);
+  }
+  // Where nothing lasts, the kept work makes it, behind its other memory.
+  size_t first = made ? parts_.prepared : 0, arena_bytes = static_cast<size_t>(arena_bytes_(symbols)),
+         prepared_bytes = made ? 0 : static_cast<size_t>(prepared_bytes_(symbols));
   SmallVector<void*, 32> buffers(buffers_.size()), given;
   auto place = [&] {
-    find_buffers(kept.arena(), symbols, inputs, outputs, buffers.data());
+    find_buffers(kept.arena(), symbols, inputs, outputs, buffers.data(),
+                 made ? made->memory.data : kept.arena() + arena_bytes);
     given = buffers;
     for (const KeptRun::Copy& c : kept.copies()) buffers[c.buffer] = c.memory.data;
   };
@@ -78,9 +91,9 @@ bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> in
     copy_moved(kept, moved, inputs, outputs);
     try {
       if (!kept.recorded())
-        kept.record(static_cast<size_t>(arena_bytes_(symbols)), [&](runtime::Stream keeping) {
+        kept.record(arena_bytes + prepared_bytes, [&](runtime::Stream keeping) {
           place();
-          run_steps(0, {symbols, inputs, buffers.data(), keeping, &kept});
+          run_steps(first, {symbols, inputs, buffers.data(), keeping, &kept});
         });
     } catch (const runtime::DeviceError&) {
       kept.refuse();
@@ -91,7 +104,7 @@ bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> in
     }
     place();
     kept.begin_walk();
-    run_steps(0, {symbols, inputs, buffers.data(), stream, &kept});
+    run_steps(first, {symbols, inputs, buffers.data(), stream, &kept});
     moved = kept.end_walk();
   } while (!moved.empty());
   for (const KeptRun::Copy& c : kept.copies())

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <map>
@@ -52,6 +53,8 @@ constexpr int kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBias = 8;
 constexpr int32_t kNoEpilogue = 1, kAddBias = 4;
 constexpr int kBatchCount = 5, kBatchOffset = 6;
 constexpr int kMostWorkspace = 1, kAlignA = 5, kAlignB = 6, kAlignC = 7, kAlignD = 8;
+constexpr int kTile = 1;
+constexpr uint32_t kTile128x128 = 20;
 constexpr int kTransposed = 1;
 
 #ifdef BRASA_CHECK_PROTOTYPES
@@ -66,6 +69,7 @@ static_assert(kTransposeA == CUBLASLT_MATMUL_DESC_TRANSA && kTransposeB == CUBLA
 static_assert(kEpilogue == CUBLASLT_MATMUL_DESC_EPILOGUE && kBias == CUBLASLT_MATMUL_DESC_BIAS_POINTER);
 static_assert(kNoEpilogue == CUBLASLT_EPILOGUE_DEFAULT && kAddBias == CUBLASLT_EPILOGUE_BIAS);
 static_assert(kTransposed == CUBLAS_OP_T);
+static_assert(kTile == CUBLASLT_ALGO_CONFIG_TILE_ID && kTile128x128 == CUBLASLT_MATMUL_TILE_128x128);
 static_assert(kBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT &&
               kBatchOffset == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
 static_assert(kMostWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES &&
@@ -88,6 +92,8 @@ struct Interface {
   Status (*preference_destroy)(Preference);
   Status (*preference_set)(Preference, int attribute, const void*, size_t);
   Status (*find)(Handle, Description, Layout, Layout, Layout, Layout, Preference, int, Candidate*, int*);
+  Status (*check)(Handle, Description, Layout, Layout, Layout, Layout, const Algorithm*, Candidate*);
+  Status (*algorithm_get)(const Algorithm*, int attribute, void*, size_t, size_t* written);
   Status (*run)(Handle, Description, const void* alpha, const void* a, Layout, const void* b, Layout, const void* beta,
                 const void* c, Layout, void* d, Layout, const Algorithm*, void* workspace, size_t, void* stream);
 };
@@ -107,7 +113,10 @@ Loaded<Interface> load() {
              BRASA_BIND(library, cublasLtMatmulPreferenceCreate, f.preference_create) &&
              BRASA_BIND(library, cublasLtMatmulPreferenceDestroy, f.preference_destroy) &&
              BRASA_BIND(library, cublasLtMatmulPreferenceSetAttribute, f.preference_set) &&
-             BRASA_BIND(library, cublasLtMatmulAlgoGetHeuristic, f.find) && BRASA_BIND(library, cublasLtMatmul, f.run);
+             BRASA_BIND(library, cublasLtMatmulAlgoGetHeuristic, f.find) &&
+             BRASA_BIND(library, cublasLtMatmulAlgoCheck, f.check) &&
+             BRASA_BIND(library, cublasLtMatmulAlgoConfigGetAttribute, f.algorithm_get) &&
+             BRASA_BIND(library, cublasLtMatmul, f.run);
   if (!all) return {nullptr, str("this cuBLASLt lacks a function: ", dlerror()), library};
   return {&f, "", library};
 }
@@ -162,7 +171,7 @@ class Way {
  public:
   explicit Way(Handle handle) : handle_(handle) {}
   // What another constructor made is destroyed where this one throws.
-  Way(const Product& p, bool tf32, Handle handle) : Way(handle) {
+  Way(const Product& p, bool tf32, Handle handle, bool asks_other_sizes = true) : Way(handle) {
     bool wide = p.result == DType::Float64;
     check(lt().description_create(&description_,
                                   wide   ? kCompute64
@@ -184,9 +193,10 @@ class Way {
       adds_to_result_ = true;
       status = find(p);
     }
-    if (candidates_.empty())
+    if (candidates_.empty() && asks_other_sizes)
       throw DeviceError(str("cuBLASLt knows no way to multiply ", p.rows, " x ", p.inner, " by ", p.inner, " x ",
                             p.columns, " of ", name(p.operands), " (status ", status, ")"));
+    if (has_short_sums(p) && !small_tiles_first() && asks_other_sizes) ask_for_small_tiles(p);
   }
   ~Way() {
     for (Layout l : layouts_)
@@ -245,6 +255,43 @@ class Way {
     candidates_.resize(static_cast<size_t>(status == 0 ? found : 0));
     std::erase_if(candidates_, [](const Candidate& c) { return c.state != 0; });
     return status;
+  }
+  // Where sums are short, writing them takes about as long as multiplying. A processor has two tiles of 128 x 128 at once: of many, one is
+  // written while the other one multiplies, which the library's order of ways does not count.
+  static bool has_short_sums(const Product& p) {
+    constexpr int64_t kShort = 2048;
+    return is_reduced_floating(p.operands) && p.inner <= kShort && p.count == 1;
+  }
+  static bool has_small_tiles(const Candidate& c) {
+    constexpr float kMany = 5;  // for each processor
+    uint32_t tile = 0;
+    size_t written = 0;
+    return c.waves >= kMany && lt().algorithm_get(&c.algorithm, kTile, &tile, sizeof tile, &written) == 0 &&
+           tile == kTile128x128;
+  }
+  bool small_tiles_first() {
+    auto found = std::find_if(candidates_.begin(), candidates_.end(), has_small_tiles);
+    if (found == candidates_.end()) return false;
+    std::rotate(candidates_.begin(), found, found + 1);
+    return true;
+  }
+  // The library names few ways of each size; one that it names for another size runs here if it says so.
+  void ask_for_small_tiles(const Product& p) {
+    constexpr int64_t kRows = 8192, kColumns = 3072, kTileSide = 128;
+    if (p.columns % kTileSide != 0 || candidates_[0].waves < 1) return;
+    Product other = p;
+    other.rows = kRows;
+    other.columns = other.to_row = kColumns;
+    if (other.left.column != 1) other.left.column = kRows;
+    if (other.right.column == 1) other.right.row = kColumns;
+    Way known(other, false, handle_, false);
+    if (known.candidates_.empty()) return;
+    Candidate c = known.candidates_[0], here{};
+    if (!has_small_tiles(c) ||
+        lt().check(handle_, description_, layouts_[0], layouts_[1], layouts_[2], layouts_[2], &c.algorithm, &here) != 0)
+      return;
+    here.algorithm = c.algorithm;
+    if (here.workspace <= kWorkspace && has_small_tiles(here)) candidates_.insert(candidates_.begin(), here);
   }
   static int32_t transposed(const Stored& s) { return s.transposed ? kTransposed : 0; }
   static Layout layout(DType type, int64_t rows, int64_t columns, int64_t leading, int64_t count, int64_t batch) {
