@@ -36,7 +36,7 @@ class Loops {
       bool reduces = is_reduce(v.node), column = sums_columns(v.node, g_.domain);
       if (reduces) index = row_index(domain_of_sums(v.node), dims_, type_of(v).shape);
       l_.expressions().set_pass(pass_of(v.node));
-      bool element = type_of(v).numel() == g_.domain.numel() && !reduces;
+      bool element = !reduces && (!g_.domain.folds() || type_of(v).numel() == g_.domain.numel());
       Value value = reduces   ? special(v, index, {})
                     : s_.tile ? tiles_[i]
                               : l_.expressions().at(v, index, element ? read_mask_ : Value{});

@@ -124,10 +124,11 @@ class Contractions {
       // Rows may lie anywhere, if what is summed lies at even steps in each.
       const DType t = ops::dtype_of(b);
       int lanes = m_.lanes(size_of(accumulator_of(t)));
-      if (even({in_a.end() - std::ssize(sums), in_a.end()}) && at_least(n, lanes) && at_least(m, 48))
+      bool even_sums = even({in_a.end() - std::ssize(sums), in_a.end()});
+      if (even_sums && at_least(n, lanes) && at_least(m, 48))
         return product_of(
             panels(each_b, rank_of(each_b) - 1, contraction_tile(m, n, t, context_).columns(), !bb.empty()));
-      if (each_even(in_a) && deep) return product_of(in_order(each_b));
+      if (even_sums && deep) return product_of(in_order(each_b));
     }
     if (!m_.gpu) steady_rows(ma);
     return prim::reshape(matrix_product(ma, mb), result);
