@@ -55,7 +55,7 @@ class Contraction {
   void declare() {
     LoopBuilder& b = l_.b();
     tile_ = s_.along_k ? s_.vectors : s_.vectors * s_.width;
-    if (columns_.is_constant()) tile_ = std::min(tile_, columns_.constant());
+    if (columns_.is_constant() && columns_.constant() < tile_) tile_ = few_columns();
     Expr tiles = ceildiv(rows_, s_.rows), panels = ceildiv(columns_, tile_);
     Pieces pieces = pieces_of(panels, s_.panel_blocks ? Expr(s_.panel_blocks) : panels);
     int64_t step_bytes = s_.rows * size_of(type_of(operand(0)).dtype);
@@ -75,6 +75,15 @@ class Contraction {
     n_at_ = first_column_ + lane_;
     for (size_t i = 0; i < k_.size(); ++i) k_loops_.push_back(sum_loop(i));
     k_at_ = k_loops_;
+  }
+
+  // Those of the result, or the vectors that a panel fills up with zeros.
+  int64_t few_columns() const {
+    Value v = operand(1);
+    bool filled = !s_.along_k && prim_of(v) == Prim::Slice &&
+                  provably_divisible(type_of(v.node->arg<Value>(0)).shape.back(), s_.width);
+    int64_t columns = columns_.constant();
+    return filled ? (columns + s_.width - 1) / s_.width * s_.width : columns;
   }
 
   // Short sums inside others are expanded.

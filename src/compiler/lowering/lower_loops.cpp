@@ -37,7 +37,7 @@ class Loops {
       bool reduces = is_reduce(v.node), column = sums_columns(v.node, g_.domain);
       if (reduces) index = row_index(domain_of_sums(v.node), dims_, type_of(v).shape);
       l_.expressions().set_pass(pass_of(v.node));
-      bool element = type_of(v).numel() == g_.domain.numel() && !reduces;
+      bool element = !reduces && (!g_.domain.folds() || type_of(v).numel() == g_.domain.numel());
       Value value = reduces   ? special(v, index, {})
                     : s_.tile ? tiles_[i]
                               : l_.expressions().at(v, index, element ? read_mask_ : Value{});
@@ -78,9 +78,9 @@ class Loops {
       Expr start = piece[i] * Expr(a.piece);
       Expr extent = start.is(0) ? a.extent : pieces_of(a.extent, a.piece).inside(piece[i]);
       if (a.spelled_out) {
-        Expr several = floordiv(extent, s_.width), first = several.is(1) ? Expr(0) : b.loop(kind, several);
-        Expr r = b.loop("unroll", s_.width);
-        at_[i] = b.bounded(start + first * Expr(s_.width) + r, a.extent);
+        Expr several = ceildiv(extent, s_.width), first = several.is(1) ? Expr(0) : b.loop(kind, several);
+        Expr r = b.loop("unroll", s_.width), place = start + first * Expr(s_.width) + r;
+        at_[i] = provably_divisible(a.extent, s_.width) ? b.bounded(place, a.extent) : with_ends(place, a.extent);
         return r;
       }
       if (std::optional<Part> part = part_of(i)) {
@@ -140,14 +140,17 @@ class Loops {
     if (!(count == extent)) {
       c.step = b.loop("serial", ceildiv(extent, s_.chains), 1, lanes ? 1 : unroll);
       Expr place = *c.step * Expr(s_.chains) + c.chain;
-      // Beyond the end no place is promised to be within: what is read there under the mask says so by itself.
-      bool whole = provably_divisible(extent, s_.chains);
       c.within = b.bounded(place, extent);
-      at_[i] = whole ? c.within : place;
-      if (!whole) read_mask_ = row_mask_ = l_.expressions().both(row_mask_, l_.expressions().within(place, 0, extent));
+      at_[i] = provably_divisible(extent, s_.chains) ? c.within : with_ends(place, extent);
       closed_.push_back(*c.step);
     }
     closed_.push_back(c.chain);
+  }
+
+  // A place that steps may take beyond this end: what is read and written there is left out, and no place is promised to be within.
+  Expr with_ends(Expr place, Expr extent) {
+    read_mask_ = row_mask_ = l_.expressions().both(row_mask_, l_.expressions().within(place, 0, extent));
+    return place;
   }
 
   // The place for steps of chains that the mask does not leave out.

@@ -127,9 +127,11 @@ class Contractions {
       // Rows may lie anywhere, if what is summed lies at even steps in each.
       const DType t = ops::dtype_of(b);
       int lanes = m_.lanes(size_of(accumulator_of(t)));
-      if (even({in_a.end() - std::ssize(sums), in_a.end()}) && at_least(n, lanes) && at_least(m, 48))
-        return product_of(panels(mb, rank_of(mb) - 1, contraction_tile(m, n, t, context_).columns(), sums));
-      if (each_even(in_a) && deep) return product_of(in_order(each_b));
+      bool even_sums = even({in_a.end() - std::ssize(sums), in_a.end()});
+      if (even_sums && at_least(n, lanes) && at_least(m, 48))
+        return product_of(
+            panels(each_b, rank_of(each_b) - 1, contraction_tile(m, n, t, context_).columns(), !bb.empty()));
+      if (even_sums && deep) return product_of(in_order(each_b));
     }
     if (!m_.gpu) steady_rows(ma);
     return prim::reshape(matrix_product(ma, mb), result);
@@ -301,7 +303,7 @@ class Contractions {
       }
       auto packed = [&](Value v, int64_t dim, int64_t width) {
         return once_each(v, [&](Value each) {
-          if (!words) return panels(each, dim, width);
+          if (!words) return panels(each, dim, width, rank_of(each) - 2);
           return panels_of_words(each, dim, tiles ? Expr(width) : panel_width(shape_of(each)[dim], width),
                                  tiles ? kMatrixTile : 1, out_);
         });
@@ -388,30 +390,27 @@ class Contractions {
     return v;
   }
 
-  // The matrix packed into panels [b] size / width, other, width along this dimension of it, which is filled up with zeros. The
-  // other dimension may become several.
-  Value panels(Value v, int64_t dim, int64_t width, Shape others = {}) {
-    int64_t rank = rank_of(v), batch = rank - 2, other = dim == batch ? batch + 1 : batch;
-    Shape s = shape_of(v);
-    Expr size = s[dim], within = panel_width(size, width);
-    Expr count = ceildiv(size, within);
-    std::vector<Expr> high(rank, Expr(0));
-    high[dim] = count * within - size;
-    Value padded = zeros_behind(v, high);
-    if (others.empty()) others = {s[other]};
-    Shape split = s, back = s;
+  // The matrix packed into panels [b] size / width, others, width along this dimension of it; the last one is filled up with zeros. The
+  // other dimension may be several.
+  Value panels(Value v, int64_t dim, int64_t width, int64_t batch) {
+    Shape s = shape_of(v), split = s, whole = s;
+    // Few are one panel of whole vectors: a tile takes part of a vector by itself.
+    int64_t lanes = m_.lanes(size_of(accumulator_of(ops::dtype_of(v)))), within = width;
+    if (s[dim].is_constant()) within = std::clamp<int64_t>((s[dim].constant() + lanes - 1) / lanes * lanes, 1, width);
+    Expr count = ceildiv(s[dim], within);
+    std::vector<Expr> high(s.size(), Expr(0));
+    high[dim] = count * within - s[dim];
     split[dim] = count;
     split.insert(split.begin() + dim + 1, within);
-    back[dim] = count * within;
-    Dims order = joined(counted(batch), {dim, other > dim ? other + 1 : other, dim + 1});
-    Value packed = prim::transpose(prim::reshape(padded, split), order);
+    whole[dim] = count * within;
+    Dims order = joined(counted(batch), {dim}), back(split.size());
+    for (int64_t d = batch; d < std::ssize(split); ++d)
+      if (d != dim && d != dim + 1) order.push_back(d);
+    order.push_back(dim + 1);
+    for (size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int64_t>(i);
+    Value packed = prim::transpose(prim::reshape(zeros_behind(v, high), split), order);
     in_memory(packed, out_);
-    Value unpacked = prim::transpose(packed, order);  // the order swaps two: it is its own inverse
-    for (Shape* shape : {&back, &s}) {
-      shape->erase(shape->begin() + other);
-      shape->insert(shape->begin() + other, others.begin(), others.end());
-    }
-    return first_of(prim::reshape(unpacked, back), s);
+    return first_of(prim::reshape(prim::transpose(packed, back), whole), s);
   }
 
   // One row or column, or an outer product: a sum of products as point-wise work.

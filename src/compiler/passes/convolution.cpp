@@ -284,6 +284,24 @@ Value convolution_by_windows(const Conv& c, WindowsAre windows = WindowsAre::Col
   return prim::reshape(prim::transpose(y, order), result);
 }
 
+// Rows of places that are summed up fill vectors, which may be added up in an order of their own.
+bool has_vectors_of_places(const Conv& c, const PassContext& context) {
+  bool side_by_side = c.stride.back().is(1) && c.w_dilation.back().is(1) && c.x_dilation.back().is(1);
+  return side_by_side && !context.machine.one_order &&
+         at_least(shape_of(c.w).back(), 2 * lanes_of(c, context.machine), context);
+}
+
+// The kernel covers the image, as in the gradient by the weights of one place: each result is a sum over all places, which are one dimension.
+bool covers_image(const Conv& c, const Shape& result) {
+  return product_from(result, 2).is(1) && all_one(c.x_dilation) && all_one(c.w_dilation) &&
+         std::equal(shape_of(c.x).begin() + 2, shape_of(c.x).end(), shape_of(c.w).begin() + 2);
+}
+Value convolution_of_image(const Conv& c, const Shape& result) {
+  Value x = by_groups(flat(c.x), 1, c.groups), w = by_groups(flat(c.w), 0, c.groups);
+  Value y = prim::dot_general(x, w, {2, 3}, {2, 3}, {1}, {0});  // groups, batch, outputs
+  return prim::reshape(prim::transpose(y, {1, 0, 2}), result);
+}
+
 // Zeros where a kernel has no places: the gradient by the weights of an empty result. The forms above read what is beside an empty plane.
 Value of_some_taps(Value y, const Shape& kernel) {
   Expr places = product_from(kernel, 2);
@@ -419,8 +437,10 @@ Value convolution(Conv c, Shape result, Primitives& out, const PassContext& cont
     return convolution_by_windows(c, WindowsAre::Vectors);
   } else if (takes_winograd_of_places(c, result, context)) {
     return winograd_of_places(c, out);
-  } else if (at_least(floordiv(shape_of(c.w)[0], c.groups), lanes_of(c, context.machine), context)) {
+  } else if (at_least(floordiv(shape_of(c.w)[0], c.groups), lanes_of(c, context.machine), context) ||
+             has_vectors_of_places(c, context)) {
     // Few results, each a sum over all places: a row's places lie at even steps.
+    if (covers_image(c, result)) return convolution_of_image(c, result);
     return convolution_by_windows(c, WindowsAre::Rows);
   } else if (all_one(c.stride) && c.groups.is(1)) {
     return convolution_of_places(c, out, context.machine);

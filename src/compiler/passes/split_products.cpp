@@ -31,9 +31,10 @@ constexpr int64_t kMostResults = 1 << 22;
 
 // The outer ones of the dimensions that are summed up become parts: all of some, and the last of them in so many.
 struct Parts {
-  size_t count = 0;  // dimensions
-  Expr of_last;      // parts
-  Expr length;       // of a part's sum
+  size_t count = 0;   // dimensions
+  Expr of_last;       // parts
+  Expr length;        // of a part's sum
+  bool rest = false;  // parts of the last one leave some elements over
 };
 
 // The fewest equal parts of a size after which no more than `most` of `length` are left; all of it where there are none.
@@ -45,18 +46,18 @@ int64_t parts_of(int64_t size, int64_t length, int64_t most) {
   return size;
 }
 
-// None where there are no good ones. Of unknown sizes the first dimension becomes parts: images have enough places; a single one has some
-// elements besides.
+// None where there are no good ones. Of unknown sizes long rows are cut; else the first dimension becomes parts: images have enough places; a
+// single one has some elements besides.
 Parts parts_of(const Shape& summed, int64_t most, int64_t worth, const PassContext& context) {
   constexpr int64_t kUnknown = 512;
   Expr all = product(summed);
-  if (!all.is_constant() && summed.size() == 1) {
-    bool many = context.size_classes && at_least(all, worth, context);
-    return many ? Parts{1, floordiv(all, most), most} : Parts{};
-  }
   if (!all.is_constant()) {
+    if (!context.size_classes) return {};
+    if (at_least(summed.back(), summed.size() > 1 ? 2 * most : worth, context))
+      return {summed.size(), floordiv(summed.back(), most), most, true};
+    if (summed.size() == 1) return {};
     Expr rest = product(Shape(summed.begin() + 1, summed.end()));
-    bool many = context.size_classes && at_least(rest, kUnknown, context) && at_least(summed[0], 4, context);
+    bool many = at_least(rest, kUnknown, context) && at_least(summed[0], 4, context);
     return many ? Parts{1, summed[0], rest} : Parts{};
   }
   int64_t length = all.constant(), parts = 1, size = 1;
@@ -96,10 +97,14 @@ struct Operand {
   }
 };
 
-// Of one dimension of unknown size: parts of this length, and a product of what is left.
-Value with_rest(Value a, Value b, int64_t ac, int64_t bc, const Dims& ab, const Dims& bb, int64_t length) {
-  Expr size = shape_of(a)[ac], parts = floordiv(size, length);
-  Dims added = {std::ssize(ab)};
+// Parts of this length of the last dimension of unknown size for each element of the others, and products of what is left.
+Value with_rest(Value a, Value b, Dims ac, Dims bc, Dims ab, Dims bb, int64_t length) {
+  int64_t at_a = ac.back(), at_b = bc.back();
+  Expr size = shape_of(a)[at_a], parts = floordiv(size, length);
+  Dims added = ops::counted(std::ssize(ab), std::ssize(ac) - 1),
+       with_parts = ops::counted(std::ssize(ab), std::ssize(ac));
+  ab.insert(ab.end(), ac.begin(), ac.end() - 1);
+  bb.insert(bb.end(), bc.begin(), bc.end() - 1);
   auto cut_off = [](Value v, int64_t dim, Expr start, Expr count) {
     std::vector<Expr> starts(ops::rank_of(v), 0), steps(ops::rank_of(v), 1);
     Shape s = shape_of(v);
@@ -120,10 +125,12 @@ Value with_rest(Value a, Value b, int64_t ac, int64_t bc, const Dims& ab, const 
     dims.push_back(dim);
     return dims;
   };
-  Value each = prim::dot_general(whole(a, ac), whole(b, bc), {ac + 1}, {bc + 1}, batch(ab, ac), batch(bb, bc));
-  Value rest = prim::dot_general(cut_off(a, ac, parts * length, size - parts * length),
-                                 cut_off(b, bc, parts * length, size - parts * length), {ac}, {bc}, ab, bb);
-  return prim::binary("add", prim::reduce(each, added, "add"), rest);
+  Value each =
+      prim::dot_general(whole(a, at_a), whole(b, at_b), {at_a + 1}, {at_b + 1}, batch(ab, at_a), batch(bb, at_b));
+  Value rest = prim::dot_general(cut_off(a, at_a, parts * length, size - parts * length),
+                                 cut_off(b, at_b, parts * length, size - parts * length), {at_a}, {at_b}, ab, bb);
+  if (!added.empty()) rest = prim::reduce(rest, added, "add");
+  return prim::binary("add", prim::reduce(each, with_parts, "add"), rest);
 }
 
 // A product's operand: what is summed, and the batch.
@@ -182,8 +189,7 @@ Value split(const Node* n, const ir::Args& args, Primitives& out, const PassCont
   auto adds = [&](Expr least) { return at_least(parts.length - least, 0, context); };
   if (!(adds(rows) && adds(columns)) && !(adds(kWorthResult) && at_least(Expr(kMostResults) - results, 0, context)))
     return {};
-  if (summed.size() == 1 && !summed[0].is_constant())
-    return in_memory(with_rest(a, b, ac[0], bc[0], ab, bb, parts.length.constant()), out);
+  if (parts.rest) return in_memory(with_rest(a, b, ac, bc, ab, bb, parts.length.constant()), out);
   Operand first(a, ac, ab, parts), second(b, bc, bb, parts);
   Value each = prim::dot_general(first.x, second.x, first.summed, second.summed, first.batch, second.batch);
   Dims added = ops::counted(static_cast<int64_t>(ab.size()), static_cast<int64_t>(parts.count));

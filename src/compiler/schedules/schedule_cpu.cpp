@@ -191,8 +191,11 @@ class Scheduler {
         Axis& rows = s_.axes[*neighbours_];
         rows.piece = kTile;
         // As many vectors as they have lanes are read along the rows, and transposed in registers.
-        rows.spelled_out = s_.width >= 8 && each - strided_ * kStridedWork <= kShortBody &&
-                           provably_divisible(rows.extent, s_.width) && provably_divisible(last.extent, s_.width);
+        auto fills_vectors = [&](const Axis& a) {
+          return !a.extent.is_constant() || a.extent.constant() >= kTile || a.extent.constant() % s_.width == 0;
+        };
+        rows.spelled_out =
+            s_.width >= 8 && each - strided_ * kStridedWork <= kShortBody && fills_vectors(rows) && fills_vectors(last);
         if (rows.spelled_out) s_.unroll = 1;
         inside *= static_cast<double>(kTile);
       }
@@ -298,7 +301,7 @@ class Scheduler {
       tile.rows = 2;
       tile.vectors = 6;
     }
-    bool along_k = by_one(a.along_k) && a.across && by_one(b.along_k) && !by_one(b.across) && b.across != Expr(0);
+    bool along_k = by_one(a.along_k) && (a.across || sums > 1) && by_one(b.along_k) && !by_one(b.across) && b.across != Expr(0);
     if (along_k && !m_.one_order) {
       s_.along_k = true;
       tile.rows = m_.vector_registers >= 32 ? 4 : 2;  // one more row of 16 registers goes to memory in each step
