@@ -124,6 +124,32 @@ TEST(Dot, LongSumsOfUnknownSize) {
   EXPECT_NE(report.kernels.back().find("reduce"), std::string::npos) << report.kernels.back();
 }
 
+// Rows of an image that are long enough are cut for each image.
+TEST(Dot, LongRowsOfUnknownSize) {
+  Options options;
+  options.symbolic = true;
+  options.compile.size_classes = true;
+  for (int64_t sum : {8191, 8192, 8200}) {
+    Report report = check(
+        {{DType::Float32, {2, 17, sum}, 0, 1}, {DType::Float32, {2, 33, sum}, 0, 1}},
+        [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {0, 2}, {0, 2}, {}, {})}; }, options);
+    EXPECT_NE(report.kernels.back().find("reduce"), std::string::npos) << report.kernels.back();
+    check(
+        {{DType::Float32, {2, 3, 7, sum}, 0, 1}, {DType::Float32, {9, 3, sum, 2}, 0, 1}},
+        [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1, 3}, {1, 2}, {0}, {3})}; }, options);
+  }
+}
+
+// Few columns are a panel of whole vectors.
+TEST(Dot, FewColumns) {
+  for (int64_t columns : {2, 15, 17, 49})
+    for (int64_t rows : {1, 7, 50}) {
+      auto product = [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {}) + 1}; };
+      check_both({{DType::Float32, {rows, 20}}, {DType::Float32, {20, columns}}}, product);
+      check_both({{DType::BFloat16, {rows, 20}}, {DType::BFloat16, {20, columns}}}, product);
+    }
+}
+
 TEST(Dot, Dtypes) {
   for (DType t : {DType::Float64, DType::BFloat16, DType::Float16, DType::Int32, DType::Int64, DType::UInt8})
     check_both({{t, {19, 21}, 0, 3}, {t, {21, 35}, 0, 3}},
@@ -369,6 +395,22 @@ TEST(Convolution, LongSums) {
     check_both({{DType::Float32, {8, 6, 9, 8}}, {DType::Float32, {2 * outputs, 3, 7, 6}}}, conv(1, 1, 1, 2));
   }
   check({{DType::Float32, {20, 3, 2, 1}}, {DType::Float32, {21, 3, 0, 1}}}, conv(1, 0, 1, 1));
+}
+
+// The kernel is as large as the image, and results are sums along rows of places.
+TEST(Convolution, SumsOverImages) {
+  auto conv = [](ir::Expr border, ir::Expr groups) {
+    return [=](const Values& v) {
+      Shape sides(2, border), one(2, 1);
+      return Values{prim::convolution(v[0], v[1], one, sides, sides, one, one, groups)};
+    };
+  };
+  for (int64_t outputs : {3, 40}) {
+    check_both({{DType::Float32, {50, 2, 3, 33}}, {DType::Float32, {outputs, 2, 3, 33}}}, conv(0, 1));
+    check_both({{DType::Float32, {50, 4, 3, 33}}, {DType::Float32, {2 * outputs, 2, 3, 33}}}, conv(0, 2));
+    check_both({{DType::Float32, {50, 2, 3, 33}}, {DType::Float32, {outputs, 2, 3, 33}}}, conv(1, 1));
+    check_both({{DType::Float64, {5, 2, 3, 33}}, {DType::Float64, {outputs, 2, 3, 33}}}, conv(1, 1));
+  }
 }
 
 // Three taps down the first dimension, in six products for four rows: rows that fill four and others, borders that cut and that add, what

@@ -256,6 +256,18 @@ TEST(Memory, SharedElements) {
         });
 }
 
+// Copies that exchange two dimensions, whose tiles are transposed in registers up to ends of any kind.
+TEST(Memory, Transposed) {
+  for (DType t : {DType::Bool, DType::Int16, DType::BFloat16, DType::Float32, DType::Float64})
+    for (int64_t rows : {1, 7, 33, 75})
+      for (int64_t columns : {3, 32, 50}) {
+        check_both({{t, {2, rows, columns}, 0, 2}, {t, {}, 0, 2}}, [](const Values& v) {
+          Value x = prim::transpose(v[0], {0, 2, 1}), wide = prim::pad(v[0], v[1], {0, 1, 0}, {0, 0, 3}, {0, 0, 0});
+          return Values{prim::concat({x, x}, 1), prim::transpose(wide, {2, 0, 1})};
+        });
+      }
+}
+
 // Results whose last dimension has two or four elements, which are made and written side by side.
 TEST(Memory, Interleaved) {
   for (DType t : {DType::Bool, DType::Int16, DType::BFloat16, DType::Float32, DType::Float64})

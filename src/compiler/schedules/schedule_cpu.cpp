@@ -301,7 +301,8 @@ class Scheduler {
       tile.rows = 2;
       tile.vectors = 6;
     }
-    bool along_k = by_one(a.along_k) && (a.across || sums > 1) && by_one(b.along_k) && !by_one(b.across) && b.across != Expr(0);
+    bool along_k =
+        by_one(a.along_k) && (a.across || sums > 1) && by_one(b.along_k) && !by_one(b.across) && b.across != Expr(0);
     if (along_k && !m_.one_order) {
       s_.along_k = true;
       tile.rows = m_.vector_registers >= 32 ? 4 : 2;  // one more row of 16 registers goes to memory in each step
