@@ -406,10 +406,14 @@ TEST(Convolution, SumsOverImages) {
     };
   };
   for (int64_t outputs : {3, 40}) {
-    check_both({{DType::Float32, {50, 2, 3, 33}}, {DType::Float32, {outputs, 2, 3, 33}}}, conv(0, 1));
-    check_both({{DType::Float32, {50, 4, 3, 33}}, {DType::Float32, {2 * outputs, 2, 3, 33}}}, conv(0, 2));
-    check_both({{DType::Float32, {50, 2, 3, 33}}, {DType::Float32, {outputs, 2, 3, 33}}}, conv(1, 1));
-    check_both({{DType::Float64, {5, 2, 3, 33}}, {DType::Float64, {outputs, 2, 3, 33}}}, conv(1, 1));
+    check_both({{DType::Float32, {50, 2, 3, 33}, -0.5, 0.5}, {DType::Float32, {outputs, 2, 3, 33}, -0.5, 0.5}},
+               conv(0, 1));
+    check_both({{DType::Float32, {50, 4, 3, 33}, -0.5, 0.5}, {DType::Float32, {2 * outputs, 2, 3, 33}, -0.5, 0.5}},
+               conv(0, 2));
+    check_both({{DType::Float32, {50, 2, 3, 33}, -0.5, 0.5}, {DType::Float32, {outputs, 2, 3, 33}, -0.5, 0.5}},
+               conv(1, 1));
+    check_both({{DType::Float64, {5, 2, 3, 33}, -0.5, 0.5}, {DType::Float64, {outputs, 2, 3, 33}, -0.5, 0.5}},
+               conv(1, 1));
   }
 }
 
