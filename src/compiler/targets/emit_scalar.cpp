@@ -50,8 +50,14 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
   if (ops::is_comparison(op))
     if (llvm::Value* lanes = compare_indices(op, n)) return lanes;
   if (llvm::Value* sum = emit_fused(op, n)) return sum;
-  // Narrow floats are computed in float32; usually the graph says so itself.
-  DType t = dtype(0), wide = is_narrow_floating(t) ? DType::Float32 : t;
+  DType t = dtype(0);
+  if (is_narrow_floating(t) && (op == ScalarOp::Neg || op == ScalarOp::Abs)) {
+    llvm::Value* bits = operand(0);
+    uint64_t sign = uint64_t{1} << (8 * size_of(t) - 1);
+    return op == ScalarOp::Neg ? b_.CreateXor(bits, sign) : b_.CreateAnd(bits, sign - 1);
+  }
+  // Other narrow floats are computed in float32; usually the graph says so itself.
+  DType wide = is_narrow_floating(t) ? DType::Float32 : t;
   auto input = [&](size_t i) { return convert(operand(i), t, wide); };
   if (is_function({op, t}) && !target_.gpu) {
     Values operands;
