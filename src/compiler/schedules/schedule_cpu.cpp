@@ -191,11 +191,12 @@ class Scheduler {
         Axis& rows = s_.axes[*neighbours_];
         rows.piece = kTile;
         // As many vectors as they have lanes are read along the rows, and transposed in registers.
+        constexpr int kMostTransposed = 16;
         auto fills_vectors = [&](const Axis& a) {
           return !a.extent.is_constant() || a.extent.constant() >= kTile || a.extent.constant() % s_.width == 0;
         };
-        rows.spelled_out =
-            s_.width >= 8 && each - strided_ * kStridedWork <= kShortBody && fills_vectors(rows) && fills_vectors(last);
+        rows.spelled_out = s_.width >= 8 && s_.width <= kMostTransposed &&
+                           each - strided_ * kStridedWork <= kShortBody && fills_vectors(rows) && fills_vectors(last);
         if (rows.spelled_out) s_.unroll = 1;
         inside *= static_cast<double>(kTile);
       }
