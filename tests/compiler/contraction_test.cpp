@@ -103,11 +103,16 @@ TEST(Dot, LongSums) {
     }
 }
 
-// Parts of even length, and what is left; a batch stands before or behind the sum.
-TEST(Dot, LongSumsOfUnknownSize) {
+Options of_unknown_sizes() {
   Options options;
   options.symbolic = true;
   options.compile.size_classes = true;
+  return options;
+}
+
+// Parts of even length, and what is left; a batch stands before or behind the sum.
+TEST(Dot, LongSumsOfUnknownSize) {
+  const Options options = of_unknown_sizes();
   for (int64_t sum : {4100, 8192, 8193}) {
     Report report = check(
         {{DType::Float32, {sum, 20}, 0, 1}, {DType::Float32, {33, sum}, 0, 1}},
@@ -126,9 +131,7 @@ TEST(Dot, LongSumsOfUnknownSize) {
 
 // Rows of an image that are long enough are cut for each image.
 TEST(Dot, LongRowsOfUnknownSize) {
-  Options options;
-  options.symbolic = true;
-  options.compile.size_classes = true;
+  const Options options = of_unknown_sizes();
   for (int64_t sum : {8191, 8192, 8200}) {
     Report report = check(
         {{DType::Float32, {2, 17, sum}, 0, 1}, {DType::Float32, {2, 33, sum}, 0, 1}},

@@ -70,69 +70,6 @@ Parts parts_of(const Shape& summed, int64_t most, int64_t worth, const PassConte
   return length < most / kShort ? Parts{} : Parts{count, parts, length};
 }
 
-// A dimension as parts and what each of them has.
-Value cut(Value x, int64_t dim, Expr parts) {
-  Shape s = shape_of(x);
-  s[dim] = floordiv(s[dim], parts);
-  s.insert(s.begin() + dim, parts);
-  return prim::reshape(x, s);
-}
-
-// An operand with its parts beside the batch.
-struct Operand {
-  Value x;
-  Dims summed, batch;
-  Operand(Value v, const Dims& s, const Dims& b, const Parts& parts) : x(v), summed(s), batch(b) {
-    size_t last = parts.count - 1;
-    if (!(shape_of(v)[summed[last]] == parts.of_last)) {
-      int64_t at = summed[last];
-      x = cut(v, at, parts.of_last);
-      for (Dims* dims : {&summed, &batch})
-        for (int64_t& d : *dims) d += d > at;
-      summed.insert(summed.begin() + static_cast<int64_t>(last) + 1, at + 1);
-    }
-    auto first = summed.begin(), end = first + static_cast<int64_t>(parts.count);
-    batch.insert(batch.end(), first, end);
-    summed.erase(first, end);
-  }
-};
-
-// Parts of this length of the last dimension of unknown size for each element of the others, and products of what is left.
-Value with_rest(Value a, Value b, Dims ac, Dims bc, Dims ab, Dims bb, int64_t length) {
-  int64_t at_a = ac.back(), at_b = bc.back();
-  Expr size = shape_of(a)[at_a], parts = floordiv(size, length);
-  Dims added = ops::counted(std::ssize(ab), std::ssize(ac) - 1),
-       with_parts = ops::counted(std::ssize(ab), std::ssize(ac));
-  ab.insert(ab.end(), ac.begin(), ac.end() - 1);
-  bb.insert(bb.end(), bc.begin(), bc.end() - 1);
-  auto cut_off = [](Value v, int64_t dim, Expr start, Expr count) {
-    std::vector<Expr> starts(ops::rank_of(v), 0), steps(ops::rank_of(v), 1);
-    Shape s = shape_of(v);
-    starts[dim] = start;
-    s[dim] = count;
-    return prim::slice(v, starts, s, steps);
-  };
-  auto whole = [&](Value v, int64_t dim) {
-    v = cut_off(v, dim, 0, parts * length);
-    Shape s = shape_of(v);
-    s[dim] = length;
-    s.insert(s.begin() + dim, parts);
-    return prim::reshape(v, s);
-  };
-  // Dimensions behind the one that is cut are one further.
-  auto batch = [](Dims dims, int64_t dim) {
-    for (int64_t& d : dims) d += d > dim;
-    dims.push_back(dim);
-    return dims;
-  };
-  Value each =
-      prim::dot_general(whole(a, at_a), whole(b, at_b), {at_a + 1}, {at_b + 1}, batch(ab, at_a), batch(bb, at_b));
-  Value rest = prim::dot_general(cut_off(a, at_a, parts * length, size - parts * length),
-                                 cut_off(b, at_b, parts * length, size - parts * length), {at_a}, {at_b}, ab, bb);
-  if (!added.empty()) rest = prim::reduce(rest, added, "add");
-  return prim::binary("add", prim::reduce(each, with_parts, "add"), rest);
-}
-
 // A product's operand: what is summed, and the batch.
 struct Factor {
   Value x;
@@ -160,24 +97,69 @@ struct Factor {
     for (Dims* dims : {&summed, &batch})
       for (int64_t& other : *dims) other -= other > d;
   }
+  // The i-th dimension of the sums becomes two: so many parts, and what each of them has.
+  void cut(size_t i, Expr parts, Expr length) {
+    int64_t d = summed[i];
+    Shape s = shape_of(x);
+    s[d] = length;
+    s.insert(s.begin() + d, parts);
+    x = prim::reshape(x, s);
+    for (Dims* dims : {&summed, &batch})
+      for (int64_t& other : *dims) other += other > d;
+    summed.insert(summed.begin() + static_cast<int64_t>(i) + 1, d + 1);
+  }
+  // With some elements along the i-th dimension of the sums.
+  Factor some(size_t i, Expr start, Expr count) const {
+    Shape s = shape_of(x);
+    std::vector<Expr> starts(s.size(), 0), ones(s.size(), 1);
+    starts[summed[i]] = start;
+    s[summed[i]] = count;
+    return {prim::slice(x, starts, s, ones), summed, batch};
+  }
+  // The first dimensions of the sums stand beside the batch.
+  void set_apart(size_t count) {
+    auto first = summed.begin(), end = first + static_cast<int64_t>(count);
+    batch.insert(batch.end(), first, end);
+    summed.erase(first, end);
+  }
 };
 
+// The product, where sums over the first dimensions, so many, are made of products of their own.
+Value product_in_parts(Factor a, Factor b, size_t count) {
+  Dims parts = ops::counted(std::ssize(a.batch), static_cast<int64_t>(count));
+  for (Factor* f : {&a, &b}) f->set_apart(count);
+  Value each = prim::dot_general(a.x, b.x, a.summed, b.summed, a.batch, b.batch);
+  return parts.empty() ? each : prim::reduce(each, parts, "add");
+}
+
+// Parts of the last dimension of unknown size for each element of the others, and products of what is left.
+Value with_rest(const Factor& a, const Factor& b, const Parts& parts) {
+  size_t last = parts.count - 1;
+  Expr size = shape_of(a.x)[a.summed[last]], whole = parts.of_last * parts.length;
+  auto cut = [&](const Factor& f) {
+    Factor out = f.some(last, 0, whole);
+    out.cut(last, parts.of_last, parts.length);
+    return out;
+  };
+  Value each = product_in_parts(cut(a), cut(b), parts.count);
+  Value rest = product_in_parts(a.some(last, whole, size - whole), b.some(last, whole, size - whole), last);
+  return prim::binary("add", each, rest);
+}
+
 Value split(const Node* n, const ir::Args& args, Primitives& out, const PassContext& context) {
-  Factor left{args[0].get<Value>(), int_args(n, 2), int_args(n, 4)},
-      right{args[1].get<Value>(), int_args(n, 3), int_args(n, 5)};
-  for (size_t i = left.summed.size(); i-- > 1;)
-    if (left.joins(i) && right.joins(i)) left.join(i), right.join(i);
-  auto& [a, ac, ab] = left;
-  auto& [b, bc, bb] = right;
-  DType t = ops::dtype_of(a);
+  Factor a{args[0].get<Value>(), int_args(n, 2), int_args(n, 4)},
+      b{args[1].get<Value>(), int_args(n, 3), int_args(n, 5)};
+  for (size_t i = a.summed.size(); i-- > 1;)
+    if (a.joins(i) && b.joins(i)) a.join(i), b.join(i);
+  DType t = ops::dtype_of(a.x);
   if (!is_floating(t) || accumulator_of(t) != t) return {};
   auto free_size = [](const Factor& f) {
     Dims taken = f.summed;
     taken.insert(taken.end(), f.batch.begin(), f.batch.end());
     return product(pick(shape_of(f.x), other_dims(taken, ops::rank_of(f.x))));
   };
-  Expr rows = free_size(left), columns = free_size(right);
-  Shape summed = pick(shape_of(a), ac);
+  Expr rows = free_size(a), columns = free_size(b);
+  Shape summed = pick(shape_of(a.x), a.summed);
   int64_t in_panel = contraction_tile(rows, columns, t, context.machine).columns() * size_of(t);
   const Panel& panel = summed.size() > 1 ? kRows : kOneRow;
   if (Expr all = product(summed); all.is_constant() && all.constant() <= panel.worth / in_panel) return {};
@@ -189,11 +171,11 @@ Value split(const Node* n, const ir::Args& args, Primitives& out, const PassCont
   auto adds = [&](Expr least) { return at_least(parts.length - least, 0, context); };
   if (!(adds(rows) && adds(columns)) && !(adds(kWorthResult) && at_least(Expr(kMostResults) - results, 0, context)))
     return {};
-  if (parts.rest) return in_memory(with_rest(a, b, ac, bc, ab, bb, parts.length.constant()), out);
-  Operand first(a, ac, ab, parts), second(b, bc, bb, parts);
-  Value each = prim::dot_general(first.x, second.x, first.summed, second.summed, first.batch, second.batch);
-  Dims added = ops::counted(static_cast<int64_t>(ab.size()), static_cast<int64_t>(parts.count));
-  return in_memory(prim::reduce(each, added, "add"), out);
+  if (parts.rest) return in_memory(with_rest(a, b, parts), out);
+  size_t last = parts.count - 1;
+  if (Expr size = summed[last]; !(size == parts.of_last))
+    for (Factor* f : {&a, &b}) f->cut(last, parts.of_last, floordiv(size, parts.of_last));
+  return in_memory(product_in_parts(a, b, parts.count), out);
 }
 
 }  // namespace
