@@ -21,10 +21,8 @@ const Node* Emitter::fused_product(Value v, const Node* user, Ranges ranges) con
   DType t = n->types[0].dtype;
   if ((t != DType::Float32 && t != DType::Float64) || user->types[0].dtype != t) return nullptr;
   // Parallel loops that a product does not follow, as a batch of one, are around all of its own.
-  Ranges of = analysis_.of(n);
-  if (scalar_op_of(n->op) != ScalarOp::Mul || (of | (ranges & analysis_.kind(ForKind::Parallel))) != ranges ||
-      (ranges & ~analysis_.kind(ForKind::Parallel) & ~of))
-    return nullptr;
+  Ranges around = ranges & analysis_.kind(ForKind::Parallel);
+  if (scalar_op_of(n->op) != ScalarOp::Mul || (analysis_.of(n) | around) != ranges) return nullptr;
   auto uses = uses_.find(n);
   return uses != uses_.end() && uses->second == 1 ? n : nullptr;
 }
