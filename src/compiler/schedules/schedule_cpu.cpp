@@ -80,8 +80,6 @@ class Scheduler {
   int64_t element_bytes() {
     int64_t bytes = 1;
     int in_doubles = 0, otherwise = 0;
-    bool ends = false;  // loops end where what is summed in parts does
-    for (size_t d = 0; d < g_.domain.dims.size(); ++d) ends |= g_.domain.reduced[d] && filled_parts(g_, d).has_value();
     auto computed = [&](DType t) {
       if (is_floating(t)) bytes = std::max<int64_t>(bytes, std::max<int64_t>(size_of(t), 4));
       if (is_integral(t)) bytes = std::max<int64_t>(bytes, size_of(t) == 8 ? 4 : size_of(t));
@@ -89,7 +87,7 @@ class Scheduler {
     for (const Node* n : g_.graph->nodes()) {
       Prim p = prim_of(n);
       // Places are compared with the bounds: of sums those of each lane, else in vectors that lie across a bound alone.
-      if (p == Prim::Pad && g_.domain.has_reduced() && !ends) computed(DType::Int64);
+      if (p == Prim::Pad && g_.domain.has_reduced() && !sums_parts()) computed(DType::Int64);
       if (p != Prim::Pointwise && !is_reduction(p) && p != Prim::Scan) continue;
       if (n->types[0].rank() > 0) computed(n->types[0].dtype);
       // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code, unless there is more to do.
@@ -104,6 +102,13 @@ class Scheduler {
     if (bytes > 1) return bytes;
     for (const ir::Output& o : g_.graph->outputs()) bytes = std::max<int64_t>(bytes, size_of(type_of(o.value).dtype));
     return bytes;
+  }
+
+  // Loops end where what is summed in parts does.
+  bool sums_parts() const {
+    for (size_t d = 0; d < g_.domain.dims.size(); ++d)
+      if (g_.domain.reduced[d] && filled_parts(g_, d)) return true;
+    return false;
   }
 
   double work_per_element() {
