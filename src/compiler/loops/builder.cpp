@@ -171,6 +171,8 @@ Value LoopBuilder::pair_product(Value a, Value b, DType sum) {
   return graph_.add(loop_op(LoopOp::PairProduct), {a, b}, {{sum, {}, false}})->out();
 }
 
+Value LoopBuilder::scale(Value x, Value n) { return graph_.add(loop_op(LoopOp::Scale), {x, n}, {type_of(x)})->out(); }
+
 Value LoopBuilder::tile_product(const TileProduct& p) {
   Type t{p.kind == "bf16" ? DType::Float32 : DType::Int32, {p.rows * p.columns}, false};
   return graph_

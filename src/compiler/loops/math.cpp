@@ -61,14 +61,14 @@ X called(MathFunction f, std::span<const X> x) {
 bool expands(const ir::Node* n, ScalarOp op) { return op != ScalarOp::None && is_function({op, operand_dtype(n)}); }
 
 // Functions that would make a kernel longer by more nodes than that, spelled out each time.
-std::set<MathFunction> often(const ir::Graph& graph) {
+std::set<MathFunction> often(const ir::Graph& graph, MathInstructions has) {
   constexpr size_t kMostNodes = 400;  // shorter ones are called for more than they save
   std::map<MathFunction, size_t> counts;
   for (const ir::Node* n : graph.nodes())
     if (ScalarOp op = scalar_op_of(n->op); expands(n, op)) ++counts[function_of(n, op)];
   std::set<MathFunction> out;
   for (auto [f, count] : counts)
-    if (count > 1 && (count - 1) * function_body(f).graph->nodes().size() > kMostNodes) out.insert(f);
+    if (count > 1 && (count - 1) * function_body(f, has).graph->nodes().size() > kMostNodes) out.insert(f);
   return out;
 }
 
@@ -109,16 +109,16 @@ bool computes_in_double(ScalarOp op) {
   }
 }
 
-ExpandedMath expand_math(const ir::Graph& graph, bool gpu, bool strict) {
+ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool strict) {
   std::set<const ir::Node*> in_sums = strict ? std::set<const ir::Node*>() : only_beside_one(graph);
-  std::set<MathFunction> kept = gpu ? std::set<MathFunction>() : often(graph);
+  std::set<MathFunction> kept = has.gpu ? std::set<MathFunction>() : often(graph, has);
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(graph.level());
   ir::Graph& out = *result.graph;
   out.name = graph.name;
   LoopBuilder builder(out);
   builder.avoid_symbols_of(graph);
-  math::Context context(builder, result, gpu);
+  math::Context context(builder, result, has);
   ir::ValueMap map;
   std::unordered_set<const ir::Node*> rounded = compared(graph);
   for (ir::Node* n : graph.nodes()) {
@@ -147,11 +147,11 @@ ExpandedMath expand_math(const ir::Graph& graph, bool gpu, bool strict) {
   return result;
 }
 
-ExpandedMath function_body(MathFunction f) {
+ExpandedMath function_body(MathFunction f, MathInstructions has) {
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(ir::Level::Loops);
   LoopBuilder builder(*result.graph);
-  math::Context context(builder, result, false);
+  math::Context context(builder, result, has);
   ir::Value out = builder.buffer(f.dtype, 1);
   std::vector<X> numbers;
   for (int i = unary_function(f.op) ? 1 : 2; i > 0; --i) numbers.push_back({builder.number(f.dtype)});

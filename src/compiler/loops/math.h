@@ -28,11 +28,17 @@ struct MathFunction {
 };
 bool is_function(MathFunction f);
 
+/// What of functions a target has instructions for.
+struct MathInstructions {
+  bool gpu = false;     // powers of 2 and 1 / sqrt(x) in float32
+  bool scales = false;  // x · 2^n
+};
+
 /// A copy of a loop graph in which every such function is spelled out in arithmetic, at most 4 ulp off in float32 and float64. Shared
-/// by all targets. On a CPU one that would be spelled out very often stays a node, for a call of its `function_body`; a GPU has
-/// instructions for powers of 2 and for 1 / sqrt(x) in float32. Unless numbers are strict, 1 + erf x is a function of its own.
-ExpandedMath expand_math(const ir::Graph& graph, bool gpu, bool strict);
+/// by all targets. On a CPU one that would be spelled out very often stays a node, for a call of its `function_body`. Unless
+/// numbers are strict, 1 + erf x is a function of its own.
+ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool strict);
 /// A kernel that stores the function of its numbers.
-ExpandedMath function_body(MathFunction f);
+ExpandedMath function_body(MathFunction f, MathInstructions has);
 
 }  // namespace brasa::compiler

@@ -40,11 +40,11 @@ X shr(X x, int64_t by) { return op(ScalarOp::Shr, x, like(x, by)); }
 // A GPU has instructions that keep NaN, a CPU such that give their second operand where one is.
 X at_most(X x, double limit) {
   X l = like(x, limit);
-  return Context::current().gpu ? op(ScalarOp::Min, x, l) : select(l < x, l, x);
+  return Context::current().has.gpu ? op(ScalarOp::Min, x, l) : select(l < x, l, x);
 }
 X at_least(X x, double limit) {
   X l = like(x, limit);
-  return Context::current().gpu ? op(ScalarOp::Max, x, l) : select(l > x, l, x);
+  return Context::current().has.gpu ? op(ScalarOp::Max, x, l) : select(l > x, l, x);
 }
 
 DType bits_type(DType t) { return t == DType::Float64 ? DType::Int64 : DType::Int32; }
@@ -59,6 +59,8 @@ X reciprocal(X x) {
   return r;
 }
 
+X scaled(X x, X n) { return {Context::current().b.scale(x.v, n.v)}; }
+
 X power_of_two(X n, DType t) {
   bool d = t == DType::Float64;
   n = convert(n, bits_type(t));
@@ -68,7 +70,7 @@ X power_of_two(X n, DType t) {
 X polynomial(X x, std::span<const double> c) {
   // A long one is a longer chain than a CPU looks ahead: even and odd powers are computed side by side.
   constexpr size_t kLong = 8;
-  if (!Context::current().gpu && c.size() >= kLong) {
+  if (!Context::current().has.gpu && c.size() >= kLong) {
     std::vector<double> parts[2];
     for (size_t i = 0; i < c.size(); ++i) parts[i % 2].push_back(c[i]);
     X square = x * x;

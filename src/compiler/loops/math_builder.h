@@ -11,7 +11,9 @@ namespace brasa::compiler::math {
 /// Where expressions put their nodes while one is alive in this thread.
 class Context {
  public:
-  Context(LoopBuilder& b, ExpandedMath& out, bool gpu) : b(b), out(out), gpu(gpu), outer(current_) { current_ = this; }
+  Context(LoopBuilder& b, ExpandedMath& out, MathInstructions has) : b(b), out(out), has(has), outer(current_) {
+    current_ = this;
+  }
   ~Context() { current_ = outer; }
   Context(const Context&) = delete;
   static Context& current() { return *current_; }
@@ -19,7 +21,7 @@ class Context {
   LoopBuilder& b;
   ExpandedMath& out;
   int exact_depth = 0;
-  const bool gpu;  // which has instructions for powers of 2 and 1 / sqrt(x)
+  const MathInstructions has;
 
  private:
   Context* outer;
@@ -94,6 +96,8 @@ X at_most(X x, double limit);
 X at_least(X x, double limit);
 /// 1 / x for x >= 2^-126, on a GPU in float32 by its instruction.
 X reciprocal(X x);
+/// x · 2^n for a number n without a fraction, or -infinity, where there is an instruction.
+X scaled(X x, X n);
 /// 2^n for an integer n in the exponent's range.
 X power_of_two(X n, DType t);
 /// c[0] + c[1] x + …

@@ -29,17 +29,27 @@ const Limits& limits(X x) { return x.is_double() ? kDouble : kFloat; }
 
 constexpr double kLog2e = 1.4426950408889634, kLog10e = 0.43429448190325182, kLn2 = 0.69314718055994531;
 
+// n, or the exponent by which everything is 0: not by rounding, which takes a hundred times as long.
+X vanishing(X condition, X n) { return select(condition, -infinity(n), n); }
+
 // x - n ln 2.
 X less_ln2(X x, X n) { return x - n * limits(x).ln2_high - n * limits(x).ln2_low; }
 
 // e^r for |r| <= ln 2 / 2.
 X exp_reduced(X r) { return 1 + (r + r * r * polynomial(r, kExp32, kExp64)); }
 
-// p * 2^n where the result may be denormal or infinite: in two exact steps.
+// p * 2^n where the result may be denormal or infinite: by an instruction, or in two exact steps.
 X scale(X p, X n) {
+  if (Context::current().has.scales) return scaled(p, n);
   n = convert(n, bits_type(p.type()));
   X half = shr(n, 1);
   return p * power_of_two(half, p.type()) * power_of_two(n - half, p.type());
+}
+
+// p * 2^n where 2^n is a normal number.
+X scale_in_range(X p, X n) {
+  if (Context::current().has.scales) return scaled(p, n);
+  return p * power_of_two(convert(n, bits_type(p.type())), p.type());
 }
 
 struct Split {
@@ -87,7 +97,7 @@ X expm1_moderate(X x) {
   X n = round(x * kLog2e), r = less_ln2(x, n);
   X p = r + r * r * polynomial(r, kExpm1_32, kExpm1_64);
   // In halves, so that 2^n may be just beyond the largest number.
-  X h = power_of_two(convert(n, bits_type(x.type())) - constant(int64_t{1}, bits_type(x.type())), x.type());
+  X h = scale_in_range(like(x, 1), n - 1);
   return 2.0 * (h * p + (h - 0.5));
 }
 
@@ -117,7 +127,7 @@ std::optional<Flushed> flushed(X x) {
   return Flushed{{y}, {condition}};
 }
 
-bool by_instructions(X x) { return Context::current().gpu && !x.is_double(); }
+bool by_instructions(X x) { return Context::current().has.gpu && !x.is_double(); }
 
 }  // namespace
 
@@ -127,9 +137,12 @@ X exp(X x) {
   if (auto f = flushed(x)) {
     // 2^n is a number, and so is half of it where the result is just below the largest one.
     X y = at_most(at_least(f->y, l.exp_normal), l.exp_high), n = round(y * kLog2e);
-    X p = exp_reduced(less_ln2(y, n)), half = convert(n, bits_type(x.type()));
-    X twice = p + p, normal = twice * power_of_two(half - like(half, 1), x.type());
-    return select(f->condition, like(x, 0), normal);
+    X p = exp_reduced(less_ln2(y, n));
+    return select(f->condition, like(x, 0), scale_in_range(p + p, n - 1));
+  }
+  if (Context::current().has.scales) {
+    X y = at_most(at_least(x, l.exp_low), l.exp_high), n = round(y * kLog2e);
+    return scaled(exp_reduced(less_ln2(y, n)), vanishing(x < l.exp_low, n));
   }
   X zero = like(x, l.exp_zero), low = x < l.exp_low, near = at_most(x, l.exp_high);
   x = select(low, zero, near);
@@ -144,8 +157,12 @@ X exp_of_sum(X high, X low) {
 
 X exp2(X x) {
   double low = x.is_double() ? -1080 : -152, high = x.is_double() ? 1025 : 129, zero = x.is_double() ? -2046 : -254;
-  X vanishing = like(x, zero), tiny = x < low, near = at_most(x, high);
-  x = select(tiny, vanishing, near);
+  if (Context::current().has.scales) {
+    X y = at_most(at_least(x, low), high), n = round(y);
+    return scaled(exp_reduced((y - n) * kLn2), vanishing(x < low, n));
+  }
+  X far = like(x, zero), tiny = x < low, near = at_most(x, high);
+  x = select(tiny, far, near);
   X n = round(x);
   return scale(exp_reduced((x - n) * kLn2), n);
 }
@@ -153,7 +170,7 @@ X exp2(X x) {
 X exp2_of_normal(X x) {
   if (by_instructions(x)) return op(ScalarOp::Exp2, x);
   X n = round(x);
-  return exp_reduced((x - n) * kLn2) * power_of_two(convert(n, bits_type(x.type())), x.type());
+  return scale_in_range(exp_reduced((x - n) * kLn2), n);
 }
 
 X exp2_or_zero(X x) {

@@ -54,7 +54,7 @@ X erf(X x) {
 
 X one_plus_erf(X x) {
   X a = abs(x);
-  if (!Context::current().gpu) a = at_most(a, 10.5);  // even and odd powers of infinity have no sum
+  if (!Context::current().has.gpu) a = at_most(a, 10.5);  // even and odd powers of infinity have no sum
   X rest = exp2_or_zero(a * polynomial(a, kErfcLog2));
   return select(x < 0.0, rest, 2 - rest);
 }

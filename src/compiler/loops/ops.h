@@ -45,6 +45,8 @@
 //   loop::pair_product(Tensor a, Tensor b) -> Tensor
 //       low · low + high · high of two words (int32): float32 where these hold two bfloat16 each, int32 where they hold integers. Where a
 //       reduction adds floats up, the target's instruction may do both; that takes denormal numbers as 0.
+//   loop::scale(Tensor x, Tensor n) -> Tensor
+//       x · 2^n, rounded once, by the target's instruction. n: a number of x's dtype without a fraction, or -infinity.
 //   loop::table(int[] bits, ScalarType dtype) -> Tensor
 //       A constant array given by its elements' bits, read by `load`.
 //   loop::tile_product(Tensor a, Tensor b, SymInt a_at, SymInt a_row, SymInt a_step, SymInt b_at, SymInt steps, int rows, int columns, str kind) -> Tensor
@@ -68,6 +70,7 @@ enum class LoopOp : uint8_t {
   Stage,
   Unlikely,
   PairProduct,
+  Scale,
   Table,
   TileProduct,
   Unwritten

@@ -79,7 +79,7 @@ llvm::Value* Emitter::call_function(MathFunction f, Values operands) {
   std::string name = str(ops::name(f.op), ".", brasa::name(f.dtype), ".", lanes);
   llvm::Function* function = module_.getFunction(name);
   if (!function) {
-    ExpandedMath body = function_body(f);
+    ExpandedMath body = function_body(f, target_.math_instructions());
     function = Emitter(module_, target_, body).run_as_function(name, lanes);
   }
   return b_.CreateCall(function, operands);

@@ -1,7 +1,10 @@
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "compiler/loops/rare.h"
 #include "compiler/targets/emitter.h"
@@ -68,6 +71,7 @@ Emitter::Values Emitter::emit_node(const Node* n) {
     }
     case LoopOp::Load: return {emit_load(n)};
     case LoopOp::Unlikely: return {emit_unlikely(n)};
+    case LoopOp::Scale: return {emit_scale(n)};
     case LoopOp::PairProduct: return {emit_pair_product(n)};
     default:
       fail_internal(
@@ -157,6 +161,41 @@ llvm::Value* Emitter::call_rare(const Node* n) {
   llvm::Function*& function = rare_[{n, lanes}];
   if (!function) function = Emitter(module_, target_, rare.math).run_as_function("rare", lanes);
   return b_.CreateCall(function, operands);
+}
+
+// By AVX-512's instruction, in registers of 16, 32 or 64 bytes: one is filled up, or there are several.
+llvm::Value* Emitter::emit_scale(const Node* n) {
+  llvm::Value *x = eval(n->arg<Value>(0)), *by = eval(n->arg<Value>(1));
+  match(x, by);
+  bool is_double = n->types[0].dtype == DType::Float64;
+  unsigned lanes = static_cast<unsigned>(lanes_of(x)), most = is_double ? 8 : 16;
+  unsigned width = std::clamp(std::bit_ceil(lanes), most / 4, most);
+  constexpr llvm::Intrinsic::ID kFloat[] = {llvm::Intrinsic::x86_avx512_mask_scalef_ps_128,
+                                            llvm::Intrinsic::x86_avx512_mask_scalef_ps_256,
+                                            llvm::Intrinsic::x86_avx512_mask_scalef_ps_512};
+  constexpr llvm::Intrinsic::ID kDouble[] = {llvm::Intrinsic::x86_avx512_mask_scalef_pd_128,
+                                             llvm::Intrinsic::x86_avx512_mask_scalef_pd_256,
+                                             llvm::Intrinsic::x86_avx512_mask_scalef_pd_512};
+  auto id = (is_double ? kDouble : kFloat)[std::countr_zero(4 * width / most)];
+  auto part = [&](llvm::Value* v, unsigned from) {
+    if (lanes == 1) return b_.CreateVectorSplat(width, v);
+    llvm::SmallVector<int> places;
+    for (unsigned i = 0; i < width; ++i) places.push_back(from + i < lanes ? static_cast<int>(from + i) : -1);
+    return b_.CreateShuffleVector(v, places);
+  };
+  llvm::SmallVector<llvm::Value*> parts;
+  for (unsigned from = 0; from < lanes; from += width) {
+    llvm::Value *a = part(x, from), *k = part(by, from);
+    llvm::Type* mask = b_.getIntNTy(std::max(8U, width));
+    llvm::SmallVector<llvm::Value*> operands{a, k, a, llvm::Constant::getAllOnesValue(mask)};
+    if (width == most) operands.push_back(b_.getInt32(4));  // rounded as all else
+    parts.push_back(b_.CreateIntrinsic(id, {}, operands));
+  }
+  llvm::Value* all = llvm::concatenateVectors(b_, parts);
+  if (lanes == 1) return b_.CreateExtractElement(all, b_.getInt32(0));
+  llvm::SmallVector<int> places(lanes);
+  std::iota(places.begin(), places.end(), 0);
+  return b_.CreateShuffleVector(all, places);
 }
 
 llvm::Value* Emitter::emit_pair_product(const Node* n) {

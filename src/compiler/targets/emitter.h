@@ -137,6 +137,7 @@ class Emitter {
   // emit_value.cpp: values and the memo
   llvm::Value* eval(ir::Value v);
   Values emit_node(const ir::Node* n);
+  llvm::Value* emit_scale(const ir::Node* n);
   llvm::Value* emit_pair_product(const ir::Node* n);
   llvm::Value* integer_pair_product(llvm::Value* a, llvm::Value* b);
   llvm::Value* any_lane(llvm::Value* condition);

@@ -43,7 +43,7 @@ std::unique_ptr<llvm::Module> build(llvm::LLVMContext& context, const Target& ta
   module->setPICLevel(llvm::PICLevel::SmallPIC);
   for (std::string_view text : texts) {
     auto graph = ir::parse(text, find_loop_level_op);
-    ExpandedMath expanded = expand_math(*graph, target.gpu, target.strict);
+    ExpandedMath expanded = expand_math(*graph, target.math_instructions(), target.strict);
     Emitter(*module, target, expanded).run();
   }
 #ifndef NDEBUG

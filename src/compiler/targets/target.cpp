@@ -78,7 +78,7 @@ Target parse_target(std::string_view text) {
     t.tiles = base.ends_with("+amx");
     if (t.pairs) t.features += ",+avx512bf16";
     if (t.tiles) t.features += ",+amx-tile,+amx-bf16,+amx-int8";
-    t.native_half = t.native_rounding = t.fma = t.masks = true;
+    t.native_half = t.native_rounding = t.fma = t.masks = t.scales = true;
   } else {
     fail(str(
         "target '", text,

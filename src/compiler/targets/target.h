@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/loops/math.h"
+
 namespace llvm {
 class FunctionPass;
 class Function;
@@ -30,6 +32,7 @@ struct Target {
   bool native_brain = false;                                                           // f32 -> bf16
   bool native_extrema = false;   // maxima and minima of f32 that keep NaN
   bool pairs = false;            // adds products of pairs of bfloat16
+  bool scales = false;           // x * 2^n
   bool tiles = false;            // products of matrices by tiles (AMX)
   bool fma = false;              // x * y + z, rounded once
   bool native_rounding = false;  // floor, ceil, trunc, round to even
@@ -37,6 +40,7 @@ struct Target {
   bool streams = false;          // stores that go past the caches
   bool small = false;            // code reaches its constants in a few instructions only where all are within 1 MiB
   std::string triple, cpu, features;
+  MathInstructions math_instructions() const { return {gpu, scales}; }
 };
 
 /// brasa::Error on a description that it does not know.
