@@ -60,20 +60,26 @@ Value placed(Value operand, bool through, Readable readable, const ir::Graph& gr
   // What is in memory already is read from there.
   std::vector<Link> chain = chain_of(operand, [&](Value v) { return in_memory.count(v) > 0; }, through);
   const Index& from = chain.front().at;
-  for (size_t i = chain.size(); i-- > 0;) {
-    if (!steps_at(operand, place_of(chain[i], graph), from, readable)) continue;
-    // What is wide is copied before it is widened.
-    bool narrow_below = std::any_of(chain.begin() + static_cast<ptrdiff_t>(i), chain.end() - 1,
-                                    [](const Link& l) { return widens(l.value.node); });
-    if (narrow_below) break;
-    if (Value v = chain[i].value; !ir::is_input(v)) in_memory.insert(v);
+  auto readable_at = [&](size_t i) { return steps_at(operand, place_of(chain[i], graph), from, readable).has_value(); };
+  size_t at = chain.size() - 1;
+  while (at > 0 && !readable_at(at)) --at;
+  // What is wide is copied before it is widened.
+  bool narrow_below = std::any_of(chain.begin() + static_cast<ptrdiff_t>(at), chain.end() - 1,
+                                  [](const Link& l) { return widens(l.value.node); });
+  if (!narrow_below && readable_at(at)) {
+    if (Value v = chain[at].value; !ir::is_input(v)) in_memory.insert(v);
     return operand;
   }
-  // A widened value narrows to what it was.
+  // A widened value narrows to what it was. Dimensions that are only counted as one later are copied as they are: along each of them
+  // neighbours may be read at once.
+  size_t counted = 0;
+  while (counted < at && prim_of(chain[counted].value) == Prim::Reshape) ++counted;
+  Value copied = chain[counted].value;
   DType narrow = type_of(chain.back().value).dtype, wide = type_of(operand).dtype;
-  Value copy = ops::call("prim::reshape", {ops::prim::convert(operand, narrow), ops::shape_of(operand)});
+  Value copy = ops::call("prim::reshape", {ops::prim::convert(copied, narrow), ops::shape_of(copied)});
   in_memory.insert(copy);
-  return ops::prim::convert(copy, wide);
+  Value widened = ops::prim::convert(copy, wide);
+  return counted == 0 ? widened : ops::call("prim::reshape", {widened, ops::shape_of(operand)});
 }
 
 Value source_in(const Stored& stored, Value operand, Readable readable) {
