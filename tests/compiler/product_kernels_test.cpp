@@ -108,9 +108,19 @@ TEST(Convolution, FewResultsInLongRowsHaveFewColumns) {
 // Rows of a few vectors: the place of each in memory is found by adding, and not by dividing the number of a parallel iteration.
 TEST(Schedules, ShortRowsShareAParallelIteration) {
   std::string copy = texts_of("x86-64+avx2", {}, [](ir::Graph& graph) {
-                       return prim::transpose(input(graph, {1576, 48, 16}), {1, 0, 2});
+                       Value part = prim::slice(input(graph, {1576, 48, 20}), {0, 0, 0}, {1576, 48, 16}, {1, 1, 1});
+                       return prim::transpose(part, {1, 0, 2});
                      }).back();
   EXPECT_NE(copy.find("range=r2<788>, kind=\"serial\""), std::string::npos) << copy;
+}
+
+// Panels of a matrix: of 16 rows half of each is read in order.
+TEST(Schedules, ShortRowsFollowWhatTheyAreReadFrom) {
+  std::string copy = texts_of("x86-64+avx2", {}, [](ir::Graph& graph) {
+                       return prim::transpose(input(graph, {1576, 48, 16}), {1, 0, 2});
+                     }).back();
+  EXPECT_NE(copy.find("range=r2<24>, kind=\"serial\""), std::string::npos) << copy;
+  EXPECT_NE(copy.find("range=r3<min(16, r1*(-16) + 1576)>, kind=\"serial\""), std::string::npos) << copy;
 }
 
 // As many places as elements are in a vector.

@@ -165,6 +165,12 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
     for (Expr e : places.exprs)
       if (step(e, pieces) == std::optional(Expr(1)) && step(e, out.axes[out.vector]) == std::optional(pieces.extent))
         out.interleaved = out.axes.size() - 1;
+  const Axis& vector = out.axes[out.vector];
+  for (const Places::Access& a : places.accesses) {
+    if (step(a.place, vector) != std::optional(Expr(1))) continue;
+    for (size_t i = 0; i < out.vector; ++i)
+      if (step(a.place, out.axes[i]) == std::optional(vector.extent)) out.continued = i;
+  }
   for (const Places::Access& a : places.accesses) out.repeated.insert(a.input);
   for (const Places::Access& a : places.accesses)
     if (auto last = step(a.place, out.axes[out.vector]); !last || !last->is(0)) out.repeated.erase(a.input);

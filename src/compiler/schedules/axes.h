@@ -17,6 +17,8 @@ struct MergedAxes {
   int gathered = 0;  // of these, so far apart that elements are fetched one by one
   /// The axis along which some of them are.
   std::optional<size_t> neighbours;
+  /// The axis along which the places right behind those of the vector axis are read.
+  std::optional<size_t> continued;
   /// The last axis, where its few elements lie side by side in a result, and the vector axis takes from each such piece to the next.
   std::optional<size_t> interleaved;
   /// If not 0: the last axis is two, the inner one a row of so few elements that a vector would be mostly empty. What is read comes again

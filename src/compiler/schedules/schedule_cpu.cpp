@@ -62,6 +62,7 @@ class Scheduler {
         gathered_ = merged.gathered;
         neighbours_ = merged.neighbours;
         row_ = merged.row;
+        continued_ = merged.continued;
         if (merged.interleaved) {
           s_.axes[*merged.interleaved].spelled_out = true;
           if (neighbours_ == merged.interleaved) neighbours_.reset();
@@ -220,9 +221,10 @@ class Scheduler {
         inside *= static_cast<double>(kRows);
       }
     }
+    bool in_order = !last.piece && !reducing && follow_memory(last, inside);
     // Short rows: several for one parallel iteration, all of an axis before some of the one around it. Sums inside of vectors read
     // again what the row before read.
-    bool short_rows = !last.piece || s_.vector_outside;
+    bool short_rows = (!last.piece && !in_order) || s_.vector_outside;
     for (size_t i = s_.axes.size(); short_rows && i-- > 0 && inside * each < kPieceWork / 2;) {
       Axis& rows = s_.axes[i];
       if (rows.kind != Axis::Parallel || rows.spelled_out) continue;
@@ -234,6 +236,22 @@ class Scheduler {
     }
     work_ = inside * each;
     if (reducing && last.reduced) choose_stages();
+  }
+
+  // What is read behind a short row belongs to another axis, as in panels of a matrix: of some rows as much is read in order as memory
+  // sends ahead.
+  bool follow_memory(const Axis& last, double& inside) {
+    constexpr int64_t kRows = 16, kBytes = 2048, kShortBytes = 512;
+    if (!continued_ || *continued_ + 1 >= vector_) return false;
+    Axis &beside = s_.axes[*continued_], &rows = s_.axes[vector_ - 1];
+    if (!beside.extent.is_constant() || !last.extent.is_constant()) return false;
+    int64_t bytes = last.extent.constant() * element_bytes();
+    if (bytes > kShortBytes || rows.spelled_out || beside.spelled_out) return false;
+    int64_t count = (beside.extent.constant() * bytes + kBytes - 1) / kBytes;
+    beside.piece = (beside.extent.constant() + count - 1) / count;
+    rows.piece = kRows;
+    inside *= static_cast<double>(beside.piece * kRows);
+    return true;
   }
 
   // Values that several passes over a row need, and that cost more than reading them back.
@@ -438,6 +456,7 @@ class Scheduler {
   int strided_ = 0;                   // places along the vector axis that are not neighbours
   int gathered_ = 0;                  // of these, places that are fetched one by one
   std::optional<size_t> neighbours_;  // the axis along which some of them are
+  std::optional<size_t> continued_;   // what lies behind the vector axis is read along this one
   int64_t row_ = 0;                   // the vector axis is rows of so many elements (see MergedAxes)
   double work_ = 1;                   // of one parallel iteration, in simple instructions
 };
