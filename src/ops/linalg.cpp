@@ -21,10 +21,7 @@ std::array<Value, 2> cholesky(Value x, bool upper, bool check) {
 Value cholesky_solve(Value b, Value l, bool upper) {
   check_rank("cholesky_solve", "b", b, std::max<int64_t>(2, rank_of(b)));
   check_rank("cholesky_solve", "u", l, std::max<int64_t>(2, rank_of(l)));
-  auto factor = [&](Value right, bool adjoint) {
-    return solve_triangle(adjoint ? conj(l) : l, right, {.upper = upper, .transposed = adjoint});
-  };
-  return factor(factor(b, upper), !upper);
+  return solve_definite(l, b, upper);
 }
 
 // Of A = L Lᴴ, as PyTorch has it: as if the whole of L were read, for x = A⁻¹ b with the cotangent g of b.
@@ -79,21 +76,14 @@ std::array<Value, 2> qr(Value x, const std::string& mode) {
   return r;
 }
 
-// H_0 H_1 … or its adjoint, times x: I - V T Vᴴ with T = (I + D S)⁻¹ D, D = diag(tau), S the part of VᴴV above the diagonal
-// (Joffrain et al. 2006, without dividing by tau). Without x: the first columns, as many as a has.
-Value reflected(const char* op, Value a, Value tau, Value x, bool adjoint) {
+void check_reflectors(const char* op, Value a, Value tau) {
   BRASA_CHECK(rank_of(a) >= 2 && rank_of(tau) == rank_of(a) - 1, op,
               ": expected matrices and one vector for each, got ", type_of(a), " and ", type_of(tau));
   BRASA_CHECK(dtype_of(a) == dtype_of(tau), op, ": tau dtype ", name(dtype_of(tau)), " does not match input dtype ",
               name(dtype_of(a)));
-  Expr k = size_of(tau, rank_of(tau) - 1);
-  BRASA_CHECK(!is_less(columns_of(a), k), op, ": input.shape[-1] must be greater than or equal to tau.shape[-1], got ",
-              type_of(a), " and ", type_of(tau));
-  Value left = column_block(a, Expr(0), k), v = tril(left, -1) + identity_like(left);
-  Value s = triu(mm(mh(v), v), 1), d = unsqueeze(tau, rank_of(tau));
-  Value t = solve_triangle(d * s, diagonal_matrix(tau), {.upper = true, .unit = true});
-  Value inner = x ? mm(mh(v), x) : mh(row_block(v, Expr(0), columns_of(a)));
-  return (x ? x : identity_like(a)) - mm(v, mm(adjoint ? mh(t) : t, inner));
+  BRASA_CHECK(!is_less(columns_of(a), size_of(tau, rank_of(tau) - 1)), op,
+              ": input.shape[-1] must be greater than or equal to tau.shape[-1], got ", type_of(a), " and ",
+              type_of(tau));
 }
 
 Value householder_product(Value a, Value tau) {
@@ -107,12 +97,14 @@ Value householder_product(Value a, Value tau) {
   for (size_t d = 0; d < batch.size(); ++d)
     BRASA_CHECK(same_size(batch[d], size_of(tau, static_cast<int64_t>(d))),
                 "torch.linalg.householder_product: expected tau of the batch ", batch, ", got ", type_of(tau));
-  return reflected("torch.linalg.householder_product", a, tau, Value(), false);
+  check_reflectors("torch.linalg.householder_product", a, tau);
+  return prim::householder_product(a, tau);
 }
 
 Value ormqr(Value a, Value tau, Value x, bool left, bool transposed) {
-  if (left) return reflected("ormqr", a, tau, x, transposed);
-  return mh(reflected("ormqr", a, tau, mh(x), !transposed));
+  check_reflectors("ormqr", a, tau);
+  if (left) return reflected(a, tau, x, transposed);
+  return mh(reflected(a, tau, mh(x), !transposed));
 }
 
 const std::vector<Sample> kMatrices = {
@@ -148,7 +140,7 @@ void add_linalg(Table& t) {
       .out(Out::Cast)
       .doc("A⁻¹, where self is the Cholesky factor of A.")
       .autocast(Autocast::Float32, Autocast::None)
-      .composed([](Value l, bool upper) { return cholesky_solve(identity_like(l), l, upper); })
+      .composed(prim::cholesky_inverse)
       .vjp(own_derivative(cholesky_inverse_derivative))
       .samples({{floats(1, 1).in(1, 2)}, {floats(2, 1, 1).in(1, 2), true}});
 

@@ -38,8 +38,8 @@ bool is_vector(Value a, Value b) {
   return true;
 }
 
-// {result, LU, pivots, info}
-std::array<Value, 4> solve(const char* op, Value a, Value b, bool left, bool check) {
+// The right sides as columns.
+Value right_sides(const char* op, Value a, Value b, bool left) {
   check_square(op, a);
   bool vector = is_vector(a, b);
   BRASA_CHECK(left || !vector, op, ": Vector broadcasting of the left hand side is not supported for left=False, got ",
@@ -49,10 +49,37 @@ std::array<Value, 4> solve(const char* op, Value a, Value b, bool left, bool che
                   same_size(left ? rows_of(right) : columns_of(right), rows_of(a)),
               op, ": Incompatible shapes or dtypes of A and B for the equation ", left ? "AX = B" : "XA = B", " (",
               type_of(a), " and ", type_of(b), ")");
+  return right;
+}
+void check_regular(const char* op, Value info) {
+  check_no_failure(info, str(op, ": The solver failed because the input matrix is singular."));
+}
+
+// {result, LU, pivots, info}
+std::array<Value, 4> solve_with_factors(const char* op, Value a, Value b, bool left, bool check) {
+  Value right = right_sides(op, a, b, left);
   auto [lu, pivots, info] = prim::lu(a);
-  if (check) check_no_failure(info, str(op, ": The solver failed because the input matrix is singular."));
+  if (check) check_regular(op, info);
   Value x = lu_solve(lu, pivots, right, left, false);
-  return {vector ? squeeze(x, rank_of(x) - 1) : x, lu, pivots, info};
+  return {is_vector(a, b) ? squeeze(x, rank_of(x) - 1) : x, lu, pivots, info};
+}
+
+// x with A x = b, or Aᵀ x = b, by the factors of Aᵀ, which no memory is turned for.
+Value solve_by_transpose(Value a, Value b, bool left, bool transposed, const char* singular = nullptr) {
+  if (!left) return mt(solve_by_transpose(a, mt(b), true, !transposed, singular));
+  auto [lu, pivots, info] = prim::lu_of_transpose(a);
+  if (singular) check_regular(singular, info);
+  Value p = prim::lu_permutation(pivots, rows_of(lu));
+  if (transposed) {
+    Value x = solve_triangle(lu, permuted_rows(b, p), {.upper = true, .transposed = true, .unit = true});
+    return solve_triangle(lu, x, {.transposed = true});
+  }
+  return unpermuted_rows(solve_triangle(lu, solve_triangle(lu, b, {}), {.upper = true, .unit = true}), p);
+}
+Value solve(Value a, Value b, bool left) {
+  constexpr const char* op = "linalg.solve";
+  Value right = right_sides(op, a, b, left), x = solve_by_transpose(a, right, left, false, op);
+  return is_vector(a, b) ? squeeze(x, rank_of(x) - 1) : x;
 }
 
 // B's cotangent is the solution of the adjoint system, and A's its product with X.
@@ -61,8 +88,14 @@ std::vector<Value> solve_derivative(const Saved& s) {
   Value a = s.in(0);
   bool left = s.arg<bool>(2), vector = is_vector(a, s.in(1));
   auto matrix = [&](Value v) { return vector ? unsqueeze(v, rank_of(v)) : v; };
-  Value g = solve("linalg.solve", mh(a), matrix(s.ct()), left, false)[0], x = mh(matrix(s.out()));
+  Value g = conj(solve_by_transpose(a, conj(matrix(s.ct())), left, true)), x = mh(matrix(s.out()));
   return {left ? -mm(g, x) : -mm(x, g), vector ? squeeze(g, rank_of(g) - 1) : g};
+}
+
+// By the factors of a. The exchanges come last, as columns: systems of an identity are a third of the work.
+Value inverse_by(Value lu, Value pivots) {
+  Value x = solve_triangle(lu, solve_triangle(lu, identity_like(lu), {.unit = true}), {.upper = true});
+  return mt(unpermuted_rows(mt(x), prim::lu_permutation(pivots, rows_of(lu))));
 }
 
 std::array<Value, 2> inverse(Value a, bool check) {
@@ -70,9 +103,7 @@ std::array<Value, 2> inverse(Value a, bool check) {
   auto [lu, pivots, info] = prim::lu(a);
   if (check)
     check_no_failure(info, "linalg.inv: The inversion could not be completed because the input matrix is singular.");
-  // The exchanges come last, as columns: systems of an identity are a third of the work.
-  Value x = solve_triangle(lu, solve_triangle(lu, identity_like(a), {.unit = true}), {.upper = true});
-  return {mt(unpermuted_rows(mt(x), prim::lu_permutation(pivots, rows_of(lu)))), info};
+  return {inverse_by(lu, pivots), info};
 }
 
 // From A⁻¹ alone, where the factors' own derivative would solve for both of them.
@@ -94,13 +125,26 @@ Value parity(Value pivots, DType dtype) {
 
 Value product(Value d) { return reduce(d, {rank_of(d) - 1}, false, "mul"); }
 
-// Whose factors det and slogdet give, as in PyTorch.
-Value factored(Value a) { return is_complex(dtype_of(a)) ? a : mt(a); }
+// {LU, pivots} that det and slogdet give, as in PyTorch: of Aᵀ, or of A if it is complex.
+std::array<Value, 2> factors(Value a) {
+  if (is_complex(dtype_of(a))) {
+    auto [lu, pivots, info] = prim::lu(a);
+    return {lu, pivots};
+  }
+  auto [turned, pivots, info] = prim::lu_of_transpose(a);
+  return {mt(turned), pivots};
+}
+// A⁻ᴴ from these.
+Value adjoint_inverse(Value lu, Value pivots) {
+  Value inverse = inverse_by(lu, pivots);
+  return is_complex(dtype_of(lu)) ? mh(inverse) : inverse;
+}
+Value over_matrices(Value x) { return unsqueeze(unsqueeze(x, rank_of(x)), rank_of(x) + 1); }
 
 // {determinant, LU, pivots}
 std::array<Value, 3> det(Value a) {
   check_square("linalg.det", a);
-  auto [lu, pivots, info] = prim::lu(factored(a));
+  auto [lu, pivots] = factors(a);
   return {product(diagonal_of(lu)) * parity(pivots, dtype_of(a)), lu, pivots};
 }
 
@@ -112,24 +156,31 @@ std::vector<Value> det_derivative(const Saved& s) {
   double small = real_part_of(t) == DType::Float64 ? 0x1p-500 : 0x1p-60;
   Value diagonal = diagonal_of(lu), none = eq(diagonal, 0);
   Value added = where(none, constant_like(diagonal, small), zeros_like(diagonal));
-  Value factors = lu + diagonal_matrix(added),
-        inverse = lu_solve(factors, pivots, identity_like(lu), true, is_complex(t));
+  Value regular = lu + diagonal_matrix(added);
   Value scale = s.ct() * conj(product(diagonal + added) * parity(pivots, t));
-  int64_t last = rank_of(scale);
-  return {unsqueeze(unsqueeze(scale, last), last) * conj(inverse)};
+  return {over_matrices(scale) * adjoint_inverse(regular, pivots)};
 }
 
+// {sign, logarithm, LU, pivots}
 std::array<Value, 4> slogdet(Value a) {
   check_square("linalg.slogdet", a);
-  auto [lu, pivots, info] = prim::lu(factored(a));
+  auto [lu, pivots] = factors(a);
   Value d = diagonal_of(lu);
   Value sign =
       product(is_complex(dtype_of(d)) ? call("aten::sgn", {d}) : prim::unary("sign", d)) * parity(pivots, dtype_of(a));
   return {sign, sum(log(magnitude(d)), {rank_of(d) - 1}), lu, pivots};
 }
 
+// d log det A = tr(A⁻¹ dA), of which the sign turns by the imaginary part.
+std::vector<Value> slogdet_derivative(const Saved& s) {
+  Value a = s.in(0), g = s.ct(1) ? s.ct(1) : zeros_like(s.out(1));
+  auto [sign, size, lu, pivots] = slogdet(a);
+  if (is_complex(dtype_of(a))) g = complex(g, s.ct(0) ? -imag(conj(s.ct(0)) * sign) : zeros_like(g));
+  return {over_matrices(g) * adjoint_inverse(lu, pivots)};
+}
+
 Value logdet(Value a) {
-  std::array<Value, 4> r = slogdet(a);
+  std::vector<Value> r = call_all("aten::linalg_slogdet", {a});
   if (is_complex(dtype_of(a))) return log(r[0]) + convert(r[1], dtype_of(a));
   return where(eq(r[0], -1), constant_like(r[1], std::numeric_limits<double>::quiet_NaN()), r[1]);
 }
@@ -252,12 +303,13 @@ void add_linalg_solve(Table& t) {
   t.alias("aten::inverse", "aten::linalg_inv");
   t.op("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
       .doc("As linalg_solve, with the factors of A.")
-      .composed([](Value a, Value b, bool left, bool check) { return solve("linalg.solve", a, b, left, check); })
+      .composed(
+          [](Value a, Value b, bool left, bool check) { return solve_with_factors("linalg.solve", a, b, left, check); })
       .samples(systems);
   t.op("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")
       .doc("As linalg_solve; info is the index of the first pivot that is zero, or 0.")
       .composed([](Value a, Value b, bool left, bool check) {
-        std::array<Value, 4> r = solve("linalg.solve_ex", a, b, left, check);
+        std::array<Value, 4> r = solve_with_factors("linalg.solve_ex", a, b, left, check);
         return std::array{r[0], r[3]};
       })
       .vjp(own_derivative(solve_derivative))
@@ -265,7 +317,7 @@ void add_linalg_solve(Table& t) {
   t.op("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
       .doc("X with A X = B, or X A = B without left; B may be one vector for each matrix.")
       .autocast(Autocast::Float32, Autocast::None)
-      .composed([](Value a, Value b, bool left) { return solve("linalg.solve", a, b, left, true)[0]; })
+      .composed(solve)
       .vjp(own_derivative(solve_derivative))
       .samples(systems);
   t.op("aten::linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor")
@@ -323,8 +375,8 @@ void add_linalg_solve(Table& t) {
       .doc("The determinant, and the factors of Aᵀ, or of A if it is complex.")
       .composed([](Value a) {
         std::array<Value, 3> r = det(a);
-        r[0] = call("aten::linalg_det", {a});  // whose derivative singular matrices have
-        return r;
+        Value d = call("aten::linalg_det", {a});  // whose derivative singular matrices have
+        return std::array{d, call("aten::detach", {r[1]}), r[2]};
       })
       .samples(squares);
   t.op("aten::linalg_det(Tensor A) -> Tensor")
@@ -335,7 +387,11 @@ void add_linalg_solve(Table& t) {
   t.alias("aten::det", "aten::linalg_det");
   t.op("aten::_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)")
       .doc("The determinant's sign and logarithm, and the factors of Aᵀ, or of A if it is complex.")
-      .composed(slogdet)
+      .composed([](Value a) {
+        std::array<Value, 4> r = slogdet(a);
+        std::vector<Value> own = call_all("aten::linalg_slogdet", {a});  // which has a derivative of its own
+        return std::array{own[0], own[1], call("aten::detach", {r[2]}), r[3]};
+      })
       .samples(squares);
   t.op("aten::linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)")
       .doc("The sign of the determinant and the logarithm of its absolute value.")
@@ -343,6 +399,7 @@ void add_linalg_solve(Table& t) {
         std::array<Value, 4> r = slogdet(a);
         return std::array{r[0], r[1]};
       })
+      .vjp(own_derivative(slogdet_derivative))
       .samples(squares);
   t.alias("aten::slogdet", "aten::linalg_slogdet");
   t.op("aten::logdet(Tensor self) -> Tensor")

@@ -67,6 +67,22 @@ Value unpermuted_rows(Value b, Value p) {
       b, prim::scatter(zeros_like(p), indices_along(shape_of(p), last, p), place, counted(0, last + 1), ""));
 }
 
+Value solve_definite(Value l, Value b, bool upper) {
+  auto factor = [&](Value right, bool adjoint) {
+    return solve_triangle(adjoint ? conj(l) : l, right, {.upper = upper, .transposed = adjoint});
+  };
+  return factor(factor(b, upper), !upper);
+}
+
+// I - V T Vᴴ with T = (I + D S)⁻¹ D, D = diag(tau), S the part of VᴴV above the diagonal (Joffrain et al. 2006, without dividing by tau).
+Value reflected(Value a, Value tau, Value x, bool adjoint) {
+  Value left = column_block(a, Expr(0), size_of(tau, rank_of(tau) - 1)), v = tril(left, -1) + identity_like(left);
+  Value s = triu(mm(mh(v), v), 1), d = unsqueeze(tau, rank_of(tau));
+  Value t = solve_triangle(d * s, diagonal_matrix(tau), {.upper = true, .unit = true});
+  Value inner = x ? mm(mh(v), x) : mh(row_block(v, Expr(0), columns_of(a)));
+  return (x ? x : identity_like(a)) - mm(v, mm(adjoint ? mh(t) : t, inner));
+}
+
 Value solve_square(Value a, Value b) {
   auto [lu, pivots, info] = prim::lu(a);
   Value permuted = permuted_rows(b, prim::lu_permutation(pivots, rows_of(a)));

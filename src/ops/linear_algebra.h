@@ -44,6 +44,10 @@ Value permutation_matrix(Value p, DType dtype);
 /// The same as its products with b: Pᵀ b = b[p], and P b. Batches broadcast.
 Value permuted_rows(Value b, Value p);
 Value unpermuted_rows(Value b, Value p);
+/// A⁻¹ b, where l is the Cholesky factor of A, or its adjoint if upper.
+Value solve_definite(Value l, Value b, bool upper);
+/// H_0 H_1 … of geqrf's reflectors, or its adjoint, times x; without x the first columns, as many as a has.
+Value reflected(Value a, Value tau, Value x, bool adjoint);
 /// a⁻¹ b for square a, by LU; singular matrices give infinities or NaN.
 Value solve_square(Value a, Value b);
 
@@ -69,6 +73,12 @@ Value triangular_solve(Value a, Value b, Triangle how);
 std::array<Value, 2> qr(Value a, bool complete);
 /// {a, tau} as LAPACK's geqrf: R in and above the diagonal, the reflectors' vectors below.
 std::array<Value, 2> geqrf(Value a);
+/// The first columns of the product of geqrf's reflectors, as many as a has.
+Value householder_product(Value a, Value tau);
+/// A⁻¹, where l is the Cholesky factor of A, or its adjoint if upper.
+Value cholesky_inverse(Value l, bool upper);
+/// {(LU)ᵀ, pivots, info} of the transposes of square matrices.
+std::array<Value, 3> lu_of_transpose(Value a);
 /// {eigenvalues ascending, eigenvectors as columns} of the lower triangle.
 std::array<Value, 2> eigh(Value a);
 /// {U, S, Vᴴ}, S descending; reduced, or with all of U and V.

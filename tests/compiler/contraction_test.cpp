@@ -145,7 +145,7 @@ TEST(Dot, LongRowsOfUnknownSize) {
 
 // Few columns are a panel of whole vectors.
 TEST(Dot, FewColumns) {
-  for (int64_t columns : {2, 15, 17, 49})
+  for (int64_t columns : {2, 15, 17, 49, 70})
     for (int64_t rows : {1, 7, 50}) {
       auto product = [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {}) + 1}; };
       check_both({{DType::Float32, {rows, 20}}, {DType::Float32, {20, columns}}}, product);

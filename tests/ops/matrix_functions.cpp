@@ -67,6 +67,21 @@ TEST(Determinant, HasCofactorsAsDerivative) {
       }
 }
 
+// So many products that a single operator asks for the number of rows, and of few columns.
+TEST(Products, OfFewRows) {
+  auto check = [](const Tensor& a, const Tensor& b) {
+    Tensor sum = (a.unsqueeze(-1) * b.unsqueeze(-3)).sum(-2);
+    EXPECT_TRUE(allclose(matmul(a, b), sum, 1e-11, 1e-11)) << a.sizes() << b.sizes();
+  };
+  for (int64_t rows : {2, 3, 5, 8, 12, 15})
+    for (int64_t columns : {20, 63, 100}) {
+      int64_t k = (1 << 19) / (rows * columns) + 1;
+      check(randn({rows, k}, DType::Float64), randn({k, columns}, DType::Float64));
+      check(randn({k, rows}, DType::Float64).t(), randn({columns, k}, DType::Float64).t());
+    }
+  check(randn({150, 7, 30}, DType::Float64), randn({150, 30, 19}, DType::Float64));
+}
+
 // A chain's order follows from the sizes of a call, which its graph knows as symbols.
 TEST(MultiDot, TakesTheCheapestOrderOfUnknownSizes) {
   for (bool narrow_end : {false, true}) {

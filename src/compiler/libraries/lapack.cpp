@@ -5,21 +5,19 @@
 #include <complex>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
 
-#include <brasa/elements.h>
-
 #include "compiler/libraries/lapack.h"
 #include "compiler/libraries/lapack_functions.h"
+#include "compiler/libraries/lapack_matrices.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/libraries/triangles.h"
-#include "compiler/libraries/turned.h"
 #include "runtime/cpu/features.h"
-#include "runtime/thread_pool.h"
 #include "support/error.h"
 #include "support/lazy.h"
 #include "support/settings.h"
@@ -28,6 +26,7 @@
 namespace brasa::compiler {
 namespace {
 
+using lapack::by_type, lapack::each, lapack::Scratch, lapack::Stack;
 using lapack::kComplex, lapack::kLength, lapack::narrow, lapack::Real;
 
 // LAPACK of the system, loaded when it is first needed.
@@ -50,64 +49,6 @@ class ProcessorForOpenBlas {
   bool tells_;
 };
 
-// One tensor as matrices or vectors of `last` dimensions.
-struct Stack {
-  const LibraryTensor& t;
-  int64_t rows, cols, count = 1;
-  Stack(const LibraryTensor& tensor, size_t last) : t(tensor) {
-    size_t batch = t.sizes.size() - last;
-    rows = last > 0 ? t.sizes[batch] : 1;
-    cols = last > 1 ? t.sizes[batch + 1] : 1;
-    for (size_t d = 0; d < batch; ++d) count *= t.sizes[d];
-  }
-  template <class T>
-  T* at(int64_t b) const {
-    return static_cast<T*>(t.data) + b * rows * cols;
-  }
-  template <class T>
-  std::vector<T> columns(int64_t b) const {
-    return columns<T>(b, cols);
-  }
-  // The first `n`, and back from column-major memory.
-  template <class T>
-  std::vector<T> columns(int64_t b, int64_t n) const {
-    std::vector<T> out(std::max<int64_t>(rows * n, 1));
-    transpose(at<T>(b), cols, out.data(), rows, rows, n);
-    return out;
-  }
-  template <class T>
-  void put(int64_t b, const T* from, int64_t n) const {
-    transpose(from, rows, at<T>(b), cols, n, rows);
-  }
-  template <class T>
-  void put(int64_t b, const T* from) const {
-    put(b, from, cols);
-  }
-};
-
-// f(number of a matrix) for all, on several threads.
-template <class F>
-void each(const Stack& s, F f) {
-  if (s.count == 0) return;
-  int64_t work = std::max<int64_t>(1, s.rows * s.cols * std::min(s.rows, s.cols));
-  runtime::parallel_for(s.count, std::max<int64_t>(1, 20000 / work), [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) f(b);
-  });
-}
-
-// kFunction(std::type_identity<T>(), call) for the type of the elements.
-template <auto kFunction>
-void by_type(const LibraryCall& call) {
-  visit_dtype(call.inputs[0].dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, std::complex<float>> ||
-                  std::is_same_v<T, std::complex<double>>)
-      kFunction(type, call);
-    else
-      fail_internal(str("LAPACK has no ", name(call.inputs[0].dtype)));
-  });
-}
-
 int checked(const char* name, int info) {
   BRASA_ASSERT(info >= 0, "LAPACK's ", name, " rejects argument ", -info);
   return info;
@@ -118,7 +59,7 @@ void check_converged(const char* op, const char* values, int info) {
 }
 
 template <class T>
-void check_finite(const char* op, const std::vector<T>& a) {
+void check_finite(const char* op, const Scratch<T>& a) {
   bool finite =
       std::all_of(a.begin(), a.end(), [](T x) { return std::isfinite(std::real(x)) && std::isfinite(std::imag(x)); });
   BRASA_CHECK(finite, op, ": The algorithm failed to converge because the input matrix contained non-finite values.");
@@ -131,7 +72,7 @@ int with_work(const char* name, F f) {
   int ask = -1, info = 0;
   f(&size, &ask, &info);
   int length = std::max(1, static_cast<int>(std::real(size)));
-  std::vector<T> work(length);
+  Scratch<T> work(length);
   f(work.data(), &length, &info);
   return checked(name, info);
 }
@@ -142,7 +83,7 @@ void factorise(const LibraryCall& call, F f) {
   Stack in(call.inputs[0], 2), out(call.outputs[0], 2), infos(call.outputs.back(), 0);
   if (in.rows * in.cols == 0) return static_cast<void>(std::fill_n(infos.at<int32_t>(0), infos.count, 0));
   each(in, [&](int64_t b) {
-    std::vector<T> a = in.columns<T>(b);
+    Scratch<T> a = in.columns<T>(b);
     int m = narrow(in.rows), n = narrow(in.cols);
     *infos.at<int32_t>(b) = f(a.data(), m, n, std::max(1, m), b);
     out.put(b, a.data());
@@ -172,7 +113,7 @@ constexpr auto ldl_solve = []<class T>(std::type_identity<T>, const LibraryCall&
   const auto& sytrs = call.args[3].get<bool>() ? BRASA_LAPACK_NAMED(T, sytrs, hetrs) : BRASA_LAPACK(T, sytrs);
   Stack in(call.inputs[0], 2), pivots(call.inputs[1], 1), right(call.inputs[2], 2), out(call.outputs[0], 2);
   each(in, [&](int64_t b) {
-    std::vector<T> a = in.columns<T>(b), x = right.columns<T>(b);
+    Scratch<T> a = in.columns<T>(b), x = right.columns<T>(b);
     const int32_t* p = pivots.at<int32_t>(b);
     int n = narrow(in.rows), m = narrow(right.cols), ld = std::max(1, n), info = 0;
     // LAPACK would follow other ones out of the matrix.
@@ -204,7 +145,7 @@ constexpr auto lu = []<class T>(std::type_identity<T>, const LibraryCall& call) 
   if (in.rows * in.cols == 0) return static_cast<void>(std::fill_n(infos.at<int32_t>(0), infos.count, 0));
   int m = narrow(in.rows), n = narrow(std::min(in.rows, in.cols)), all = narrow(in.cols), others = all - n;
   each(in, [&](int64_t b) {
-    std::vector<T> square = in.columns<T>(b, n);
+    Scratch<T> square = in.columns<T>(b, n);
     int info = 0;
     BRASA_LAPACK(T, getrf)(&m, &n, square.data(), &m, pivots.at<int32_t>(b), &info);
     infos.at<int32_t>(b)[0] = checked("getrf", info);
@@ -218,12 +159,42 @@ constexpr auto lu = []<class T>(std::type_identity<T>, const LibraryCall& call) 
   });
 };
 
+// Row-major memory read as column-major is the transpose.
+constexpr auto lu_of_transpose = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  Stack in(call.inputs[0], 2), out(call.outputs[0], 2), pivots(call.outputs[1], 1), infos(call.outputs[2], 0);
+  if (in.rows == 0) return static_cast<void>(std::fill_n(infos.at<int32_t>(0), infos.count, 0));
+  int n = narrow(in.rows);
+  each(in, [&](int64_t b) {
+    std::copy_n(in.at<T>(b), in.rows * in.cols, out.at<T>(b));
+    int info = 0;
+    BRASA_LAPACK(T, getrf)(&n, &n, out.at<T>(b), &n, pivots.at<int32_t>(b), &info);
+    *infos.at<int32_t>(b) = checked("getrf", info);
+  });
+};
+
+// Memory of L is Lᵀ for LAPACK, and of A⁻¹ is its conjugate. It inverts no factor with a zero on its diagonal.
+constexpr auto cholesky_inverse = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  bool upper = !call.args[1].get<bool>();  // LAPACK's
+  Stack in(call.inputs[0], 2), out(call.outputs[0], 2);
+  int n = narrow(in.rows);
+  each(in, [&](int64_t b) {
+    const T* l = in.at<T>(b);
+    T* x = out.at<T>(b);
+    int info = 0;
+    std::copy_n(l, in.rows * in.cols, x);
+    BRASA_LAPACK(T, potri)(upper ? "U" : "L", &n, x, &n, &info, kLength);
+    if (checked("potri", info) > 0)
+      return static_cast<void>(std::fill_n(x, in.rows * in.cols, std::numeric_limits<Real<T>>::quiet_NaN()));
+    lapack::mirror(upper, n, x);
+  });
+};
+
 void lu_permutation(const LibraryCall& call) {
   Stack in(call.inputs[0], 1), out(call.outputs[0], 1);
   for (int64_t b = 0; b < in.count; ++b) exchanged(in.at<int32_t>(b), in.rows, out.at<int64_t>(b), out.rows);
 }
 
-// Row-major memory read as column-major is the transpose, so X = T⁻¹ B is Xᵀ = Bᵀ T⁻ᵀ in place, without a copy.
+// X = T⁻¹ B is Xᵀ = Bᵀ T⁻ᵀ in place, without a copy.
 constexpr auto triangular_solve = []<class T>(std::type_identity<T>, const LibraryCall& call) {
   bool upper = call.args[2].get<bool>(), transposed = call.args[3].get<bool>(), unit = call.args[4].get<bool>();
   Stack a(call.inputs[0], 2), in(call.inputs[1], 2), out(call.outputs[0], 2);
@@ -246,10 +217,29 @@ int factor_qr(T* a, int m, int n, int ld, T* tau) {
   });
 }
 
+// The first columns of the product of `reflectors` ones, which are in the first columns of `a`.
+template <class T>
+void multiply_reflectors(T* a, int m, int columns, int reflectors, const T* tau) {
+  int ld = std::max(1, m);
+  with_work<T>("orgqr", [&](T* work, int* length, int* info) {
+    const auto& orgqr = BRASA_LAPACK_NAMED(T, orgqr, ungqr);
+    orgqr(&m, &columns, &reflectors, a, &ld, tau, work, length, info);
+  });
+}
+
+constexpr auto householder_product = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  Stack in(call.inputs[0], 2), taus(call.inputs[1], 1), out(call.outputs[0], 2);
+  each(in, [&](int64_t b) {
+    Scratch<T> a = in.columns<T>(b);
+    multiply_reflectors(a.data(), narrow(in.rows), narrow(in.cols), narrow(taus.rows), taus.at<T>(b));
+    out.put(b, a.data());
+  });
+};
+
 constexpr auto geqrf = []<class T>(std::type_identity<T>, const LibraryCall& call) {
   Stack in(call.inputs[0], 2), out(call.outputs[0], 2), taus(call.outputs[1], 1);
   each(in, [&](int64_t b) {
-    std::vector<T> a = in.columns<T>(b);
+    Scratch<T> a = in.columns<T>(b);
     int m = narrow(in.rows);
     factor_qr(a.data(), m, narrow(in.cols), std::max(1, m), taus.at<T>(b));
     out.put(b, a.data());
@@ -262,16 +252,12 @@ constexpr auto qr = []<class T>(std::type_identity<T>, const LibraryCall& call) 
   each(qs, [&](int64_t b) {
     int m = narrow(in.rows), n = narrow(in.cols), columns = narrow(qs.cols), reflectors = std::min(m, n);
     int ld = std::max(1, m);
-    std::vector<T> a = in.columns<T>(b), tau(std::max(1, reflectors));
+    Scratch<T> a = in.columns<T>(b, n, int64_t{m} * std::max(n, columns)), tau(reflectors);
     factor_qr(a.data(), m, n, ld, tau.data());
     T* r = rs.at<T>(b);
     for (int64_t i = 0; i < rs.rows; ++i)
       for (int64_t j = 0; j < n; ++j) r[i * n + j] = i <= j ? a[j * m + i] : T(0);
-    a.resize(std::max<int64_t>(1, static_cast<int64_t>(m) * std::max(n, columns)));
-    with_work<T>("orgqr", [&](T* work, int* length, int* info) {
-      const auto& orgqr = BRASA_LAPACK_NAMED(T, orgqr, ungqr);
-      orgqr(&m, &columns, &reflectors, a.data(), &ld, tau.data(), work, length, info);
-    });
+    multiply_reflectors(a.data(), m, columns, reflectors, tau.data());
     qs.put(b, a.data());
   });
 };
@@ -281,7 +267,7 @@ constexpr auto eigh = []<class T>(std::type_identity<T>, const LibraryCall& call
   Stack in(call.inputs[0], 2), values(call.outputs[0], 1), vectors(call.outputs[1], 2);
   if (in.rows == 0) return;
   each(in, [&](int64_t b) {
-    std::vector<T> a = in.columns<T>(b);
+    Scratch<T> a = in.columns<T>(b);
     int n = narrow(in.rows), ld = std::max(1, n), int_length = 3 + 5 * n;
     std::vector<int> ints(int_length);
     std::vector<Real<T>> reals(kComplex<T> ? 1 + 5 * in.rows + 2 * in.rows * in.rows : 0);
@@ -305,14 +291,14 @@ constexpr auto svd = []<class T>(std::type_identity<T>, const LibraryCall& call)
   bool full = call.args[1].get<bool>(), with_vectors = call.args[2].get<bool>();
   Stack in(call.inputs[0], 2), us(call.outputs[0], 2), values(call.outputs[1], 1), vs(call.outputs[2], 2);
   each(in, [&](int64_t b) {
-    std::vector<T> a = in.columns<T>(b);
+    Scratch<T> a = in.columns<T>(b);
     int m = narrow(in.rows), n = narrow(in.cols), k = std::min(m, n);
     if (k == 0) {
       for (const Stack* s : {&us, &vs})
         for (int64_t i = 0; i < s->rows * s->cols; ++i) s->at<T>(b)[i] = T(i / s->cols == i % s->cols);
       return;
     }
-    std::vector<T> u(us.rows * us.cols), v(vs.rows * vs.cols);
+    Scratch<T> u(us.rows * us.cols), v(vs.rows * vs.cols);
     std::vector<int> ints(8 * k);
     int64_t least = k, most = std::max(m, n);
     std::vector<Real<T>> reals(kComplex<T> ? least * std::max(5 * least + 7, 2 * most + 2 * least + 1) : 0);
@@ -329,13 +315,14 @@ constexpr auto svd = []<class T>(std::type_identity<T>, const LibraryCall& call)
         gesdd(which, &m, &n, a.data(), &m, s, u.data(), &m, v.data(), &rows, work, length, ints.data(), info, kLength);
     });
     check_converged("linalg.svd", "singular values", info);
+    if (!with_vectors) return;
     us.put(b, u.data());
     vs.put(b, v.data());
   });
 };
 
 template <class T>
-void split_parts(const std::vector<T>& v, int64_t n, Real<T>* vr, Real<T>* vi) {
+void split_parts(const Scratch<T>& v, int64_t n, Real<T>* vr, Real<T>* vi) {
   for (int64_t j = 0; j < n; ++j)
     for (int64_t i = 0; i < n; ++i) {
       vr[i * n + j] = v[j * n + i].real();
@@ -344,7 +331,7 @@ void split_parts(const std::vector<T>& v, int64_t n, Real<T>* vr, Real<T>* vi) {
 }
 // A pair of conjugate values has the real and the imaginary part of its first vector in two columns.
 template <class T>
-void split_pairs(const T* im, const std::vector<T>& v, int64_t n, T* vr, T* vi) {
+void split_pairs(const T* im, const Scratch<T>& v, int64_t n, T* vr, T* vi) {
   for (int64_t j = 0; j < n; ++j) {
     bool pair = im[j] != 0;
     for (int64_t i = 0; i < n; ++i) {
@@ -366,7 +353,7 @@ constexpr auto eig = []<class T>(std::type_identity<T>, const LibraryCall& call)
       vim(call.outputs[3], 2);
   if (in.rows == 0) return;
   each(in, [&](int64_t b) {
-    std::vector<T> a = in.columns<T>(b), v(a.size());
+    Scratch<T> a = in.columns<T>(b), v(in.rows * in.rows);
     int n = narrow(in.rows), ld = std::max(1, n), one = 1;
     T none = 0;
     std::vector<T> values(kComplex<T> ? n : 0);
@@ -434,6 +421,10 @@ const Implementation kLuPermutation = row("permutation", "prim::lu_permutation",
 const Implementation kTriangularSolve = row("blas trsm", "prim::triangular_solve", by_type<triangular_solve>);
 const Implementation kQr = row("lapack geqrf orgqr", "prim::qr", by_type<qr>);
 const Implementation kGeqrf = row("lapack geqrf", "prim::geqrf", by_type<geqrf>);
+const Implementation kLuOfTranspose = row("lapack getrf in place", "prim::lu_of_transpose", by_type<lu_of_transpose>);
+const Implementation kCholeskyInverse = row("lapack potri", "prim::cholesky_inverse", by_type<cholesky_inverse>);
+const Implementation kHouseholderProduct =
+    row("lapack orgqr", "prim::householder_product", by_type<householder_product>);
 const Implementation kEigh = row("lapack syevd", "prim::eigh", by_type<eigh>);
 const Implementation kSvd = row("lapack gesdd", "prim::svd", by_type<svd>);
 const Implementation kEig = row("lapack geev", "prim::eig", by_type<eig>);

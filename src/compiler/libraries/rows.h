@@ -29,7 +29,7 @@ extern const Implementation kBiasedProduct, kBiasedFloat32Product, kProduct, kPr
 // parts.cpp
 extern const Implementation kJoinParts, kSplitParts;
 // lapack.cpp
-extern const Implementation kCholesky, kLu, kLdl, kLdlSolve, kLuPermutation, kTriangularSolve, kQr, kGeqrf, kEigh, kSvd,
-    kEig;
+extern const Implementation kCholesky, kCholeskyInverse, kLu, kLuOfTranspose, kLdl, kLdlSolve, kLuPermutation,
+    kTriangularSolve, kQr, kGeqrf, kHouseholderProduct, kEigh, kSvd, kEig;
 
 }  // namespace brasa::compiler

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <complex>
 #include <cstdint>
 
 #include "compiler/libraries/lapack_functions.h"
+#include "compiler/libraries/turned.h"
 
 // Systems of triangles, X T⁻¹ or X T⁻ᵀ in the place of X, all of it column-major. Large triangles are halved: the products in between are what
 // BLAS is best at (OpenBLAS 0.3.21 on AVX-512 takes half the time for 320 rows of doubles).
@@ -37,6 +40,13 @@ template <class T>
 void solve_from_right(const Triangle& how, int rows, int n, const T* t, int ld, T* x, int x_ld) {
   constexpr int kFewRows = 16;
   const char* op = how.transposed ? "T" : "N";
+  // A single row as a column: trsm would pack the triangle first.
+  if (rows == 1) {
+    BRASA_LAPACK(T, trsv)
+    (how.upper ? "U" : "L", how.transposed ? "N" : "T", how.unit ? "U" : "N", &n, t, &ld, x, &x_ld, kLength, kLength,
+     kLength);
+    return;
+  }
   if (n <= kSmallTriangle || rows < kFewRows) {
     T one = 1;
     BRASA_LAPACK(T, trsm)
@@ -82,6 +92,25 @@ void solve_with_zeros(const Triangle& how, int n, const T* t, int ld, T* x, int 
   multiply(half.first, half.last, half.first, x, x_ld, half.square, how.transposed ? "T" : "N", ld, behind);
   solve_from_right(how, half.first, half.last, half.rest, ld, behind, x_ld);
   solve_with_zeros(how, half.last, half.rest, ld, behind + half.first, x_ld);
+}
+
+/// A Hermitian matrix from its upper or lower triangle.
+template <class T>
+void mirror(bool upper, int64_t n, T* x) {
+  constexpr int64_t kSide = 32;
+  // Rows of memory are columns.
+  for (int64_t top = 0; top < n; top += kSide) {
+    int64_t rows = std::min(kSide, n - top);
+    for (int64_t i = top; i < top + rows; ++i)
+      for (int64_t j = top; j < i; ++j) (upper ? x[j * n + i] : x[i * n + j]) = upper ? x[i * n + j] : x[j * n + i];
+    for (int64_t left = 0; left < top; left += kSide) {
+      T *low = x + top * n + left, *high = x + left * n + top;
+      upper ? transpose(low, n, high, n, rows, kSide) : transpose(high, n, low, n, kSide, rows);
+    }
+  }
+  if constexpr (kComplex<T>)
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = upper ? i + 1 : 0, end = upper ? n : i; j < end; ++j) x[i * n + j] = std::conj(x[i * n + j]);
 }
 
 }  // namespace brasa::compiler::lapack

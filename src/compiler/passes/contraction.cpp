@@ -47,7 +47,8 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
 
 ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const PassContext& context) {
   ContractionTile tile = contraction_tile(m, n, dtype, context.machine);
-  for (int v = tile.vectors - 1; v > 0 && !n.is_constant() && !at_least(n, v * tile.lanes + 1, context); --v)
+  // A vector more than a panel has would be a panel of its own.
+  for (int v = tile.vectors + 1; v > 0 && !n.is_constant() && !at_least(n, v * tile.lanes + 1, context); --v)
     tile = contraction_tile(m, v * tile.lanes, dtype, context.machine);
   return tile;
 }
@@ -96,7 +97,7 @@ class Contractions {
     Shape sa = shape_of(a), sb = shape_of(b);
     Dims af = other_dims(joined(ac, ab), rank_of(a)), bf = other_dims(joined(bc, bb), rank_of(b));
     if (size_t apart = blocks_apart(b, bf);
-        apart > 0 && !m_.gpu && !m_.one_order && !at_least(product(pick(sa, af)), 16))
+        apart > 0 && !m_.gpu && !m_.one_order && !at_least(product(pick(sa, af)), kPackingRows))
       return product_each({bf.begin(), bf.begin() + static_cast<int64_t>(apart)}, a, b, ac, bc, ab, bb);
     Shape result = pick(sa, ab);
     for (int64_t d : af) result.push_back(sa[d]);
@@ -289,7 +290,7 @@ class Contractions {
       // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once. Pairs ask for
       // words.
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
-      bool pack = tiles || (wide ? at_least(m, 16) && (!full || in_words || at_least(n * k, kLarge))
+      bool pack = tiles || (wide ? at_least(m, kPackingRows) && (!full || in_words || at_least(n * k, kLarge))
                                  : !deep || m_.one_order || at_least(m, 48));
       bool words = pack && in_words;
       if (pack && !tiles) tile = contraction_tile(m, n, t, context_);

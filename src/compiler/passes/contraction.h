@@ -11,8 +11,11 @@ struct ContractionTile {
   int columns() const { return vectors * lanes; }
 };
 ContractionTile contraction_tile(ir::Expr m, ir::Expr n, DType dtype, const Machine& machine);
-/// The same; facts tell few columns of an unknown number apart, which fill fewer vectors. The width of the panels tells schedules.
+/// The same; facts tell few columns of an unknown number apart, which fill fewer vectors, or one more. The width of the panels tells schedules.
 ContractionTile contraction_tile(ir::Expr m, ir::Expr n, DType dtype, const PassContext& context);
+
+/// Fewer rows do not pay for packing the columns.
+constexpr int64_t kPackingRows = 16;
 
 /// Such a tile of the processor's own (Machine::tiles): one or two across and along.
 constexpr int kMatrixTile = 16;

@@ -1,6 +1,7 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/transform.h"
 
 namespace brasa::compiler {
 
@@ -13,6 +14,11 @@ constexpr int64_t kShort = 8;
 // Fewer elements do not make up for the time that code for one length more takes to compile.
 constexpr int64_t kMany = 1 << 14;
 
+void ask(Expr size, const PassContext& context) {
+  if (size.is_constant()) return;
+  for (Expr s : *size->symbols) context.facts.equal(s, context.facts.hint(s));
+}
+
 // Whether the rows' length is, or becomes, known.
 bool ask_of(const ir::Shape& shape, const PassContext& context) {
   if (shape.size() < 2) return false;
@@ -20,7 +26,7 @@ bool ask_of(const ir::Shape& shape, const PassContext& context) {
   Expr last = facts.known(shape.back());
   if (last.is_constant() || at_least(last, kShort, context)) return false;
   if (!at_least(facts.known(ir::product(shape)), kMany, context)) return false;
-  for (Expr s : *last->symbols) facts.equal(s, facts.hint(s));
+  ask(last, context);
   return true;
 }
 
@@ -29,7 +35,7 @@ bool ask_of(const ir::Shape& shape, const PassContext& context) {
 void ask_of_few(const ir::Shape& shape, const PassContext& context) {
   Expr rows = context.facts.known(shape[shape.size() - 2]);
   if (rows.is_constant() || at_least(rows, kShort, context)) return;
-  for (Expr s : *rows->symbols) context.facts.equal(s, context.facts.hint(s));
+  ask(rows, context);
 }
 
 // How far apart rows lie that follow each other, or nearly: a vector takes neighbouring ones.
@@ -38,6 +44,24 @@ void ask_of_steps(const ir::Input& in, const PassContext& context) {
   if (shape.size() < 2 || in.strides.empty() || !context.facts.known(shape.back()).is_constant()) return;
   for (Expr s : in.strides)
     if (ir::is_symbol(s) && context.facts.hint(s) < 2 * kShort) context.facts.equal(s, context.facts.hint(s));
+}
+
+// A tile that is made for few rows, or for few columns too, leaves no part of it empty and reads the columns once.
+void ask_of_product(const ir::Node* n, const PassContext& context) {
+  constexpr int64_t kFewColumns = 64, kManyProducts = 1 << 19;
+  auto free = [&](size_t operand) {
+    const ir::Shape& shape = type_of(n->arg<ir::Value>(operand)).shape;
+    std::vector<int64_t> used = int_args(n, 2 + operand), batch = int_args(n, 4 + operand);
+    used.insert(used.end(), batch.begin(), batch.end());
+    return context.facts.known(ir::product(pick(shape, other_dims(used, static_cast<int64_t>(shape.size())))));
+  };
+  Expr rows = free(0), columns = free(1);
+  if (at_least(rows, kPackingRows, context)) return;
+  Expr products = ir::product(n->types[0].shape);
+  for (int64_t d : int_args(n, 2)) products = products * type_of(n->arg<ir::Value>(0)).shape[d];
+  if (!at_least(context.facts.known(products), kManyProducts, context)) return;
+  ask(rows, context);
+  if (!at_least(columns, kFewColumns, context)) ask(columns, context);
 }
 
 }  // namespace
@@ -53,6 +77,8 @@ void ask_for_short_rows(Primitives& p, const PassContext& context) {
     const ir::Shape& shape = type_of(n->arg<ir::Value>(0)).shape;
     if (!shape.empty() && ir::is_symbol(shape.back())) ask_of(shape, context);
   }
+  for (const ir::Node* n : p.graph->nodes())
+    if (prim_of(n) == Prim::Dot) ask_of_product(n, context);
   for (const ir::Input& in : p.graph->inputs()) ask_of_steps(in, context);
 }
 

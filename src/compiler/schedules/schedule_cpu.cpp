@@ -320,10 +320,14 @@ class Scheduler {
     auto by_one = [](const std::optional<Expr>& step) { return step && step->is(1); };
     s_.pairs = of_words(second) && in_pairs(first, m_);
     bool panels_of_b = s_.pairs || (b.along_k && b.along_k->is(tile.columns()));
-    if (!panels_of_b && !m.is_constant() && !by_one(b.along_k)) {
-      // Only few rows would not be worth panels: long pieces of b's rows arrive sooner.
-      tile.rows = 2;
+    // Only few rows would not be worth panels: long pieces of b's rows arrive sooner, and by few passes over it.
+    bool few_rows = !m.is_constant() || (m.constant() < kPackingRows && !n.is_constant());
+    if (!panels_of_b && !by_one(b.along_k) && few_rows) {
+      const int registers = m_.vector_registers;
+      tile.rows = static_cast<int>(evenly(m.is_constant() ? m.constant() : 2, registers >= 32 ? 8 : 4));
       tile.vectors = 6;
+      while (tile.vectors > 1 && tile.rows * tile.vectors + std::min(tile.rows, tile.vectors) >= registers)
+        --tile.vectors;
     }
     bool along_k =
         by_one(a.along_k) && (a.across || sums > 1) && by_one(b.along_k) && !by_one(b.across) && b.across != Expr(0);
@@ -372,15 +376,21 @@ class Scheduler {
             static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
   }
 
-  // Of an unknown number of columns: so many at most, where panels of them are no wider.
+  // Parts of at most so many, each as large as the others.
+  static int64_t evenly(int64_t all, int64_t most) {
+    int64_t parts = std::max<int64_t>(1, (all + most - 1) / most);
+    return std::max<int64_t>(1, (all + parts - 1) / parts);
+  }
+
+  // Of an unknown number of columns: so many at most, where panels of them are no wider than one of the tile and a vector.
   std::optional<Expr> few_columns(Value second, Expr n, const ContractionTile& tile, size_t batched, size_t sums) {
     if (n.is_constant()) return {};
     std::optional<Words> words = words_of(second, {});
     auto width = words ? type_of(words->value).shape.back()
                        : steps_of(second, batched + sums, batched, sums, tile.lanes).along_k;
-    bool fewer =
-        width && width->is_constant() && width->constant() < tile.columns() && width->constant() % tile.lanes == 0;
-    return fewer ? width : std::nullopt;
+    bool few = width && width->is_constant() && width->constant() <= tile.columns() + tile.lanes &&
+               width->constant() % tile.lanes == 0;
+    return few ? width : std::nullopt;
   }
 
   // Whether an operand lies in panels for tiles (passes/words.h).

@@ -11,6 +11,7 @@ void add_factorisation_primitives(Table& t) {
   factorisation::add_indefinite(t);
   factorisation::add_orthogonal(t);
   factorisation::add_spectral(t);
+  factorisation::add_whole_factors(t);
 }
 
 namespace prim {

@@ -110,5 +110,6 @@ void add_lu(Table& t);
 void add_indefinite(Table& t);
 void add_orthogonal(Table& t);
 void add_spectral(Table& t);
+void add_whole_factors(Table& t);
 
 }  // namespace brasa::ops::factorisation
