@@ -102,6 +102,11 @@ Value pick(Value x, int64_t dim, Value index) {
 
 std::array<Value, 2> nll(Value x, Value target, Value weight, int64_t reduction, Expr ignore) {
   target = checked_target(x, target, weight);
+  // The elements of an image are one dimension of a sum.
+  if (rank_of(x) > 3 && reduction != kNone) {
+    x = merge_dims(x, 2, rank_of(x) - 1);
+    target = merge_dims(target, 1, rank_of(target) - 1);
+  }
   Targets t = read_targets(x, target, weight, ignore);
   Value picked = pick(x, class_dim(x), t.index);
   Value loss = where(t.valid, -(picked * t.weight), zeros_like(picked));
