@@ -54,12 +54,13 @@ Value along_classes(Value weight, Value x) {
   return broadcast_to(prim::reshape(weight, shape), shape_of(x));
 }
 
-// Is this the class of the target? Nowhere for ignored targets.
+// Is this the class of the target? Nowhere for ignored targets, which become a class that there is not: that is asked once for a sample.
 Value is_target(Value x, Value target, Expr ignore) {
   int64_t dim = class_dim(x);
-  Value wide = keep_dims(convert(target, DType::Int64), shape_of(x), {dim});
-  Value index = full(Number(Arg(ignore)), shape_of(wide), DType::Int64);
-  return logical_and(eq(prim::iota(shape_of(x), dim, DType::Int64), wide), ne(wide, index));
+  Value t = convert(target, DType::Int64);
+  Value valid = ne(t, full(Number(Arg(ignore)), shape_of(t), DType::Int64));
+  Value wide = keep_dims(where(valid, t, full(-1, shape_of(t), DType::Int64)), shape_of(x), {dim});
+  return eq(prim::iota(shape_of(x), dim, DType::Int64), wide);
 }
 
 std::vector<int64_t> all_dims(Value x) { return reduced_dims(std::nullopt, rank_of(x)); }
