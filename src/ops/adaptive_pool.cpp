@@ -34,6 +34,20 @@ Value adaptive_windows(Value x, int64_t d, Expr out, const Number& fill) {
   return prim::select(inside, v, constant_like(v, fill));
 }
 
+// The sums of the windows of rows. Each has at least ceil(n / o) elements, and one more at most, so that no element of a long sum is asked
+// whether it lies inside.
+Value row_sums(Value x, Expr out) {
+  int64_t d = rank_of(x) - 1;
+  Expr size = size_of(x, d), least = ir::ceildiv(size, out);
+  if (same_size(ir::mod(size, out), 0)) return sum(split_dim(x, d, {out, least}), {d + 1});
+  auto at = [&](Value from, Value places) { return move_dims(prim::gather(from, {places}, {d}), {0}, {d}); };
+  Value i = prim::iota({out}, 0, DType::Int64), n = size_tensor(size, {out}), o = size_tensor(out, {out});
+  Value start = prim::binary("div", i * n, o), end = prim::binary("div", (i + 1) * n + o - 1, o);
+  Value all = sum(at(prim::window(x, d, least, 1, 1), start), {d + 1}), last = at(x, end - 1);
+  Value longer = along(gt(end - start, size_tensor(least, {out})), d, rank_of(x));
+  return all + where(expand(longer, shape_of(last)), last, zeros_like(last));
+}
+
 template <int kSpatial>
 Value adaptive_avg(Value x, Shape out) {
   out = repeated(out, kSpatial, "output_size");
@@ -47,11 +61,24 @@ Value adaptive_avg(Value x, Shape out) {
       v = narrow(v, d, 0, 0);
       continue;
     }
-    Value total = sum(adaptive_windows(v, d, o, 0), {d + 1});
+    Value total = kSpatial == 1 ? row_sums(v, o) : sum(adaptive_windows(v, d, o, 0), {d + 1});
     Adaptive a = adaptive(size, o);
     v = total / along(sum(convert(a.inside, dtype_of(v)), {1}), d, rank_of(v));
   }
   return restored(v, unbatched);
+}
+
+// What windows give back to the elements of a dimension: element j lies in windows floor(j o / n) … ceil((j + 1) o / n) - 1, at most two of them
+// where there are no more windows than elements.
+Value from_windows(Value h, int64_t d, Expr size) {
+  Expr out = size_of(h, d), times = ir::ceildiv(out, size);
+  if (same_size(ir::mod(size, out), 0)) return merge_dims(repeat_along(h, d + 1, ir::floordiv(size, out)), d, d + 1);
+  Shape shape = {same_size(times, 1) ? Expr(2) : times + 1, size};
+  Value j = prim::iota(shape, 1, DType::Int64), n = size_tensor(size, shape), o = size_tensor(out, shape);
+  Value at = prim::binary("div", j * o, n) + prim::iota(shape, 0, DType::Int64);
+  Value inside = lt(at, prim::binary("div", (j + 1) * o + n - 1, n));
+  Value v = move_dims(prim::gather(h, {minimum(at, o - 1)}, {d}), {0, 1}, {d, d + 1});
+  return sum(prim::select(prim::broadcast(inside, shape_of(v), {d, d + 1}), v, zeros_like(v)), {d});
 }
 
 template <int kSpatial>
@@ -64,22 +91,24 @@ Value adaptive_avg_backward(Value g, Value x) {
   b = batched(op, b, kSpatial, unbatched);
   h = batched(op, h, kSpatial, unbatched);
   for (int64_t d = kSpatial + 1; d >= 2; --d) {
-    Expr size = size_of(b, d), o = size_of(h, d);
-    Adaptive a = adaptive(size, o);
+    Expr size = size_of(b, d);
+    Adaptive a = adaptive(size, size_of(h, d));
     h = h / along(sum(convert(a.inside, dtype_of(h)), {1}), d, rank_of(h));
-    Shape shape = shape_of(h);
-    shape[d] = size;
-    Value like = full(0, shape, dtype_of(h));
-    // A distinct constant, so that the chain below starts at a node of its own.
-    Value start = prim::unary("neg", like), v = adaptive_windows(start, d, o, 0);
-    Value wide = repeat_along(h, d + 1, size_of(v, d + 1));
-    if (v.node->op == &at("prim::select")) {
-      wide = prim::select(v.node->arg<Value>(0), wide, zeros_like(wide));
-      v = v.node->arg<Value>(1);
-    }
-    h = pulled_through(start, v, wide);
+    h = from_windows(h, d, size);
   }
   return convert(restored(h, unbatched), dtype_of(x));
+}
+
+template <int kSpatial>
+std::vector<Value> adaptive_avg_backward_vjp(const Saved& s) {
+  if (!s.ct()) return {};
+  const Shape& g = shape_of(s.in(0));
+  return {adaptive_avg<kSpatial>(s.ct(), {g.end() - kSpatial, g.end()}), zeros_like(s.in(1))};
+}
+
+std::vector<Value> row_means_vjp(const Saved& s) {
+  if (!s.ct()) return {};
+  return {adaptive_avg_backward<1>(s.ct(), s.in(0))};
 }
 
 // [batch, channels, windows…, positions…] for all dimensions, merged as for max_pool; and the position in the plane of each.
@@ -120,7 +149,8 @@ void add_adaptive_pool(Table& t) {
   constexpr Autocast kPolicy = n == 3 ? Autocast::Float32 : Autocast::None;
   std::string size = str("int[", n, "]"), d = str(n, "d");
   const std::vector<Sample> adaptives = {{planes_sample({2, 3}, n, 5), list({2})},
-                                         {planes_sample({2}, n, 4), list({2})}};
+                                         {planes_sample({2}, n, 4), list({2})},
+                                         {planes_sample({2}, n, 3), list({5})}};
   t.op(str("aten::adaptive_max_pool", d, "(Tensor self, ", size, " output_size) -> (Tensor, Tensor)"))
       .doc("The greatest elements of output_size windows that cover the plane, and where they lie in it.")
       .keeps_memory_format()
@@ -129,13 +159,14 @@ void add_adaptive_pool(Table& t) {
       .composed(adaptive_max<n>)
       .vjp(own_derivative(adaptive_max_vjp<n>))
       .samples(adaptives);
-  t.op(str("aten::adaptive_avg_pool", d, "(Tensor self, ", n == 1 ? "int" : "SymInt", "[", n,
-           "] output_size) -> Tensor"))
-      .doc("The means of output_size windows that cover the plane.")
-      .keeps_memory_format()
-      .autocast(kPolicy, Autocast::None)
-      .composed_in_opmath(adaptive_avg<n>)
-      .samples(adaptives);
+  auto& means = t.op(str("aten::adaptive_avg_pool", d, "(Tensor self, ", n == 1 ? "int" : "SymInt", "[", n,
+                         "] output_size) -> Tensor"))
+                    .doc("The means of output_size windows that cover the plane.")
+                    .keeps_memory_format()
+                    .autocast(kPolicy, Autocast::None)
+                    .composed_in_opmath(adaptive_avg<n>)
+                    .samples(adaptives);
+  if constexpr (n == 1) means.vjp(own_derivative(row_means_vjp));
   if constexpr (n > 1) {
     t.op(str("aten::adaptive_max_pool", d, "_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor"))
         .doc("Each window's gradient put where its index points.")
@@ -151,6 +182,7 @@ void add_adaptive_pool(Table& t) {
     t.op(str("aten::_adaptive_avg_pool", d, "_backward(Tensor grad_output, Tensor self) -> Tensor"))
         .doc("Each window's gradient shared among its elements.")
         .composed(adaptive_avg_backward<n>)
+        .vjp(own_derivative(adaptive_avg_backward_vjp<n>))
         .one_dtype({"grad_output", "self"})
         .samples({{planes_sample({2, 3}, n, 2), planes_sample({2, 3}, n, 5)}});
   }

@@ -1,4 +1,5 @@
 #include "ops/accepted.h"
+#include "ops/overlap.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -51,6 +52,33 @@ Value im2col(Value x, Shape kernel, Shape dilation, Shape padding, Shape stride)
   return rank_of(x) == 4 ? columns("im2col", x, u) : squeeze(columns("im2col", unsqueeze(x, 0), u), 0);
 }
 
+// Windows of whole steps, of which so few lie over an element that they are added in one kernel. Of others each dimension is better added by
+// itself: of the last step only a part is there.
+std::optional<Overlap> few_windows(const Unfolding& u) {
+  constexpr int64_t kFew = 16;
+  Overlap o;
+  for (size_t d : {0, 1}) {
+    if (!u.dilation[d].is(1) || !u.kernel[d].is_constant() || !u.stride[d].is_constant()) return {};
+    if (u.kernel[d].constant() % u.stride[d].constant() != 0) return {};
+    o.dims.push_back(static_cast<int64_t>(d) + 2);
+    o.sizes.push_back(u.kernel[d].constant());
+    o.steps.push_back(u.stride[d].constant());
+  }
+  return o.near() <= kFew ? std::optional(o) : std::nullopt;
+}
+
+// The columns of windows, added up over planes with padding around them, which is cut off.
+Value added_up(Value x, const Unfolding& u, const Overlap& o, const Shape& plane) {
+  Shape padded, parts = {plane[0], plane[1], u.kernel[0], u.kernel[1]};
+  for (size_t d : {0, 1}) {
+    padded.push_back(plane[d + 2] + u.padding[d] * 2);
+    parts.push_back(ir::floordiv(padded[d] - u.kernel[d], u.stride[d]) + 1);
+  }
+  Value out = overlapped(prim::transpose(prim::reshape(x, parts), {0, 1, 4, 5, 2, 3}), o, padded);
+  for (size_t d : {0, 1}) out = narrow(out, static_cast<int64_t>(d) + 2, u.padding[d], plane[d + 2]);
+  return out;
+}
+
 Value col2im(Value x, Shape size, Shape kernel, Shape dilation, Shape padding, Shape stride) {
   BRASA_CHECK(rank_of(x) == 2 || rank_of(x) == 3, "col2im: Expected 2D or 3D (batch mode) tensor for input, but got ",
               type_of(x));
@@ -68,8 +96,13 @@ Value col2im(Value x, Shape size, Shape kernel, Shape dilation, Shape padding, S
               ", dilation=", u.dilation, ", padding=", u.padding, ", stride=", u.stride,
               ", expected size of input's last dimension to match the number of sliding blocks ", size_of(v, 2),
               ", but got ", size_of(b, 2));
-  Value out = pulled_through(start, v, prim::reshape(b, shape_of(v)));
+  std::optional<Overlap> o = few_windows(u);
+  Value out = o ? added_up(b, u, *o, plane) : pulled_through(start, v, prim::reshape(b, shape_of(v)));
   return rank_of(x) == 3 ? out : squeeze(out, 0);
+}
+
+std::vector<Value> col2im_vjp(const Saved& s) {
+  return {im2col(s.ct(), s.arg<Shape>(2), s.arg<Shape>(3), s.arg<Shape>(4), s.arg<Shape>(5))};
 }
 
 template <int kSpatial>
@@ -110,7 +143,10 @@ void add_fold(Table& t) {
       .out(Out::Cast)
       .doc("The transpose of im2col: overlapping windows add up.")
       .composed(col2im)
-      .samples({{floats(2, 8, 9), list({4, 4}), list({2, 2}), list({1, 1}), list({0, 0}), list({1, 1})}});
+      .vjp(own_derivative(col2im_vjp))
+      .samples({{floats(2, 8, 9), list({4, 4}), list({2, 2}), list({1, 1}), list({0, 0}), list({1, 1})},
+                {floats(16, 9), list({4, 5}), list({4}), list({1}), list({2}), list({2})},
+                {floats(9, 3), list({5, 4}), list({3}), list({1}), list({1, 0}), list({2})}});
   t.op("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor")
       .doc("Each value put where its index points in a plane of zeros.")
       .keeps_memory_format()

@@ -54,12 +54,13 @@ Value along_classes(Value weight, Value x) {
   return broadcast_to(prim::reshape(weight, shape), shape_of(x));
 }
 
-// Is this the class of the target? Nowhere for ignored targets.
+// Is this the class of the target? Nowhere for ignored targets, which become a class that there is not: that is asked once for a sample.
 Value is_target(Value x, Value target, Expr ignore) {
   int64_t dim = class_dim(x);
-  Value wide = keep_dims(convert(target, DType::Int64), shape_of(x), {dim});
-  Value index = full(Number(Arg(ignore)), shape_of(wide), DType::Int64);
-  return logical_and(eq(prim::iota(shape_of(x), dim, DType::Int64), wide), ne(wide, index));
+  Value t = convert(target, DType::Int64);
+  Value valid = ne(t, full(Number(Arg(ignore)), shape_of(t), DType::Int64));
+  Value wide = keep_dims(where(valid, t, full(-1, shape_of(t), DType::Int64)), shape_of(x), {dim});
+  return eq(prim::iota(shape_of(x), dim, DType::Int64), wide);
 }
 
 std::vector<int64_t> all_dims(Value x) { return reduced_dims(std::nullopt, rank_of(x)); }
@@ -102,6 +103,11 @@ Value pick(Value x, int64_t dim, Value index) {
 
 std::array<Value, 2> nll(Value x, Value target, Value weight, int64_t reduction, Expr ignore) {
   target = checked_target(x, target, weight);
+  // The elements of an image are one dimension of a sum.
+  if (rank_of(x) > 3 && reduction != kNone) {
+    x = merge_dims(x, 2, rank_of(x) - 1);
+    target = merge_dims(target, 1, rank_of(target) - 1);
+  }
   Targets t = read_targets(x, target, weight, ignore);
   Value picked = pick(x, class_dim(x), t.index);
   Value loss = where(t.valid, -(picked * t.weight), zeros_like(picked));

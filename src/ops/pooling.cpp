@@ -200,6 +200,15 @@ std::vector<Value> avg_pool_vjp(const Saved& s) {
                                       s.arg<bool>(4), s.arg<bool>(5), divisor)};
 }
 
+// Sharing gradients is linear in them, and the transpose of a mean; of the other operand only the shape matters.
+template <int kSpatial>
+std::vector<Value> avg_pool_backward_vjp(const Saved& s) {
+  if (!s.ct()) return {};
+  Value g = avg_pool<kSpatial>(s.ct(), s.arg<Shape>(2), s.arg<Shape>(3), s.arg<Shape>(4), s.arg<bool>(5),
+                               s.arg<bool>(6), s.arg<std::optional<Number>>(7));
+  return {g, zeros_like(s.in(1))};
+}
+
 template <int n>
 void add_max_pool(Table& t) {
   constexpr Autocast kPolicy = n == 3 ? Autocast::Float32 : Autocast::None;
@@ -266,10 +275,13 @@ void add_avg_pool(Table& t) {
              " stride, ", size, " padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor"))
         .doc("Each window's gradient shared among its elements.")
         .composed(avg_pool_backward<n>)
+        .vjp(own_derivative(avg_pool_backward_vjp<n>))
         .special("divisor_override", {0})
         .one_dtype({"grad_output", "self"})
         .samples({{planes_sample({2, 3}, n, 2), planes_sample({2, 3}, n, 4), list({2}), list({}), list({0}), false,
-                   true, ir::None{}}});
+                   true, ir::None{}},
+                  {planes_sample({2, 1}, n, 3), planes_sample({2, 1}, n, 5), list({3}), list({2}), list({1}), false,
+                   false, ir::None{}}});
   }
 }
 

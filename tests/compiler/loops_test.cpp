@@ -140,6 +140,19 @@ TEST(Reduce, Large) {
       1e-3);
 }
 
+// What a gather fetches of each image, by an index of each place: parts of the places of one image after the other.
+TEST(Reduce, GatheredOfImages) {
+  auto sums = [](const Values& v) {
+    const ir::Shape& shape = ops::shape_of(v[1]);
+    Value image = prim::iota(shape, 0, DType::Int64), place = prim::iota(shape, 1, DType::Int64);
+    Value picked = prim::gather(v[0], {image, v[1], place}, {0, 1, 2});
+    return Values{ops::sum(picked, {0, 1}), prim::reduce(v[1], {0, 1}, "max")};
+  };
+  for (int64_t images : {1, 3})
+    for (int64_t places : {1, 1023, 40001})
+      check_both({{DType::Float32, {images, 5, places}, 0.5, 1.5}, {DType::Int64, {images, places}, 0, 4}}, sums, 1e-3);
+}
+
 TEST(Reduce, Dtypes) {
   for (DType t :
        {DType::Float64, DType::BFloat16, DType::Float16, DType::Int8, DType::UInt8, DType::Int32, DType::Int64})

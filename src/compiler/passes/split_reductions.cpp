@@ -49,6 +49,19 @@ Value rows_first(Value x, const Dims& kept, const Dims& reduced, Expr rows, cons
   return prim::reduce(prim::reduce(x, Dims(inner, reduced.end()), combiner), Dims(reduced.begin(), inner), combiner);
 }
 
+// Parts of all elements that end where the first dimension takes a step: along the others places in what a gather reads are even, while
+// each lane would find its place along all of them by a division.
+Value inner_parts(Value x, const Dims& reduced, const std::string& combiner, const PassContext& context) {
+  if (context.machine.gpu || reduced.size() < 2) return {};
+  Shape s = pick(shape_of(x), reduced);
+  Expr outer = s[0], inner = product(Shape(s.begin() + 1, s.end()));
+  if (inner.is_constant() ? inner.constant() < kLong : !at_least(inner, kLong, context)) return {};
+  Expr parts = ceildiv(inner, Expr(2 * kPart)), part = ir::max(ceildiv(inner, parts), 1);
+  Value v = prim::pad(prim::reshape(x, {outer, inner}), identity(combiner, ops::dtype_of(x)), {0, 0},
+                      {0, parts * part - inner}, {0, 0});
+  return prim::reduce(prim::reduce(prim::reshape(v, {outer, parts, part}), {2}, combiner), {0, 1}, combiner);
+}
+
 // In two steps where one would leave threads without work; an absent Value where it would not.
 Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& combiner, const PassContext& context) {
   Enough enough = enough_for(context.machine);
@@ -147,6 +160,9 @@ Value ordered(Value x, Dims dims, const std::string& combiner, const PassContext
 }  // namespace
 
 void split_reductions(Primitives& p, const PassContext& context) {
+  std::vector<Expr> gathered;  // numbers of elements that gathers fetch along several dimensions
+  for (const ir::Node* n : p.graph->nodes())
+    if (prim_of(n) == Prim::Gather && n->types[0].rank() > 1) gathered.push_back(n->types[0].numel());
   transform(
       p, context.facts, [](const ir::Node* n) { return prim_of(n) == Prim::Reduce; },
       [&](const ir::Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
@@ -157,7 +173,13 @@ void split_reductions(Primitives& p, const PassContext& context) {
         if (dims.empty()) return {};
         const auto& combiner = args[2].get<std::string>();
         bool order = context.machine.orders_sums() && is_floating(ops::dtype_of(x));
-        Value out = order ? ordered(x, dims, combiner, context) : split(x, kept, dims, combiner, context);
+        bool all = product(pick(s, kept)).is(1);
+        Value out;
+        if (order)
+          out = ordered(x, dims, combiner, context);
+        else if (all && std::find(gathered.begin(), gathered.end(), product(s)) != gathered.end())
+          out = inner_parts(x, dims, combiner, context);
+        if (!order && !out) out = split(x, kept, dims, combiner, context);
         if (!out) return {};
         return {prim::reshape(out, pick(s, kept))};
       });

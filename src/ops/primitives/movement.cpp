@@ -3,6 +3,7 @@
 #include "ops/algebra.h"
 #include "ops/bounds.h"
 #include "ops/index.h"
+#include "ops/overlap.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "ops/shapes.h"
@@ -414,20 +415,6 @@ void add_slice_and_pad(Table& t) {
       });
 }
 
-// What windows of this size and step give back to the elements that they lie over, [..., windows, ..., size] with the windows along `dim`,
-// where few of them overlap: an element is as far behind the begin of a step as behind that of each window over it.
-Value overlapped(Value ct, int64_t dim, int64_t size, int64_t step, Expr elements) {
-  int64_t near = (size + step - 1) / step, last = rank_of(ct) - 1;
-  Value out, parts = split_dim(pad_dim(ct, last, 0, near * step - size), last, {Expr(near), Expr(step)});
-  for (int64_t j = 0; j < near; ++j) {
-    Value part = pad_dim(merge_dims(narrow(parts, last, j, 1), last, last + 1), dim, j, near - 1 - j);
-    out = out ? out + part : part;
-  }
-  out = merge_dims(move_dims(out, {last}, {dim + 1}), dim, dim + 1);
-  out = pad_dim(out, dim, 0, ir::max(elements - size_of(out, dim), 0));
-  return narrow(out, dim, 0, elements);
-}
-
 void add_window(Table& t) {
   t.prim("window(Tensor x, int dim, SymInt size, SymInt step, SymInt dilation) -> Tensor")
       .kind(Kind::Window)
@@ -473,7 +460,7 @@ void add_window(Table& t) {
         if (size.is(0)) return full(0, space, dtype_of(ct));
         bool constant = size.is_constant() && step.is_constant() && step.constant() <= kLong;
         if (dense && constant && size.constant() <= kFew * step.constant())
-          return overlapped(ct, dim, size.constant(), step.constant(), space[dim]);
+          return overlapped(ct, {{dim}, {size.constant()}, {step.constant()}}, {space[dim]});
         space.push_back(dense ? ir::ceildiv(size, step) : size);
         auto number = [&](Expr e) { return full(Number(Arg(prim::size_value(e))), space, DType::Int64); };
         auto literal = [&](Expr e) {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "ops/shapes.h"
+
+namespace brasa::ops {
+
+/// Windows along dimensions of a tensor, without gaps between their elements.
+struct Overlap {
+  std::vector<int64_t> dims, sizes, steps;
+  /// How many windows lie over an element, along all of the dimensions.
+  int64_t near() const;
+};
+/// What windows give back to the elements that they lie over: [..., windows, ..., sizes...], the windows along `dims`, as as many elements along
+/// each of these, window i of size s and step t over i·t to i·t + s - 1.
+Value overlapped(Value ct, const Overlap& o, const Shape& elements);
+
+}  // namespace brasa::ops
