@@ -40,7 +40,7 @@ TEST(Sort, LongLinesOfIntegers) {
 TEST(Sort, Selection) {
   for (DType t : {DType::Float32, DType::BFloat16, DType::Float64, DType::Int64, DType::UInt8})
     for (double bound : {2.0, 1e5})
-      for (int64_t n : {1, 17, 300, 3000})
+      for (int64_t n : {1, 17, 100, 128, 129, 300, 3000})
         for (bool down : {false, true})
           check({{t, {2, n, 2}, t == DType::UInt8 ? 0.0 : -bound, t == DType::UInt8 ? 200 : bound}},
                 [&](const Values& v) {

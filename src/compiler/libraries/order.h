@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "compiler/libraries/ranks.h"
+
 // The order of elements. Those become *items*: numbers with an element's key above its place. No two items are equal, so that any order
 // of them is stable, and a choice is the same as the one from all that are sorted.
 namespace brasa::compiler {
@@ -28,6 +30,25 @@ uint64_t ordinal(T v) {
   }
 }
 
+/// Keys of elements, and their range.
+struct Keys {
+  std::vector<uint64_t> all;
+  uint64_t least = 0, greatest = 0;
+
+  explicit Keys(size_t count = 0) : all(count) {}
+  /// `key(i)` is that of element i.
+  template <class F>
+  void fill(F key) {
+    least = std::numeric_limits<uint64_t>::max();
+    greatest = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      uint64_t k = all[i] = key(i);
+      least = std::min(least, k);
+      greatest = std::max(greatest, k);
+    }
+  }
+};
+
 __extension__ using WideItem = unsigned __int128;
 template <class Item>
 inline constexpr int kPlaceBits = sizeof(Item) * 4;
@@ -38,14 +59,16 @@ inline constexpr size_t kCountFrom = 256;
 template <class Item>
 class ItemOrder {
  public:
-  /// The places of `count` elements from the `first` of the order on; keys are counted from `least`.
-  void arrange(const std::vector<uint64_t>& keys, uint64_t least, size_t first, size_t count, int64_t* places) {
-    size_t end = first + count;
+  /// The places of `count` elements from the `first` of the order on.
+  void arrange(const Keys& keys, size_t first, size_t count, int64_t* places) {
+    size_t all = keys.all.size(), end = first + count;
     if (count == 0) return;
-    if (end <= keys.size() / 4)
-      take_least(keys, least, end);
+    if (end <= all / 4)
+      take_least(keys.all, keys.least, end);
+    else if (all > kFew && count < all / 4)
+      take_near(keys, first, end);
     else
-      take_all(keys, least);
+      take_all(keys.all, keys.least);
     if (items_.size() > end || first > 0) {
       narrow_down(first, end);
       auto at = [&](size_t i) { return items_.begin() + static_cast<int64_t>(i); };
@@ -54,11 +77,13 @@ class ItemOrder {
       items_.resize(end);
       items_.erase(items_.begin(), at(first));
     }
-    sort(count == keys.size());
+    sort(count == all);
     for (size_t i = 0; i < count; ++i) places[i] = static_cast<int64_t>(place(items_[i]));
   }
 
  private:
+  static constexpr int kDigit = 11;
+  static constexpr size_t kFew = 2 * kCountFrom;
   static constexpr Item kPlaces = (Item{1} << kPlaceBits<Item>)-1;
   static uint64_t place(Item i) { return static_cast<uint64_t>(i & kPlaces); }
   static uint64_t key(Item i) { return static_cast<uint64_t>(i >> kPlaceBits<Item>); }
@@ -85,26 +110,52 @@ class ItemOrder {
     }
   }
 
-  // Leaves out most of the items that are not at [first, end) of the order, and counts the two from the rest on.
+  // Elements between the digits at the two ends of [first, end) of the order; `below` are how many have lower ones.
+  struct Middle {
+    size_t lowest = 0, highest = 0, below = 0, count = 0;
+  };
+  Middle middle(size_t first, size_t end) const {
+    Middle m;
+    while (m.below + counts_[m.lowest] <= first) m.below += counts_[m.lowest++];
+    m.highest = m.lowest;
+    m.count = counts_[m.lowest];
+    while (m.below + m.count < end) m.count += counts_[++m.highest];
+    return m;
+  }
+  static int shift_of(uint64_t range) { return std::max(static_cast<int>(std::bit_width(range)) - kDigit, 0); }
+
+  // Most of the elements that are not at [first, end) of the order do not become items; counts the two from the first of the others on.
+  void take_near(const Keys& keys, size_t& first, size_t& end) {
+    int shift = shift_of(keys.greatest - keys.least);
+    counts_.assign(size_t{1} << kDigit, 0);
+    for (uint64_t k : keys.all) ++counts_[(k - keys.least) >> shift];
+    Middle m = middle(first, end);
+    items_.resize(m.count + 1);
+    size_t taken = 0;
+    for (size_t i = 0; i < keys.all.size(); ++i) {
+      uint64_t k = keys.all[i] - keys.least;
+      items_[taken] = item(k, i);
+      taken += (k >> shift) - m.lowest <= m.highest - m.lowest;
+    }
+    items_.pop_back();
+    first -= m.below;
+    end -= m.below;
+  }
+
+  // The same, of items.
   void narrow_down(size_t& first, size_t& end) {
-    constexpr int kDigit = 11;
-    constexpr size_t kFew = 2 * kCountFrom;
     while (items_.size() > kFew && end - first < items_.size() / 4) {
       auto [low, high] = std::minmax_element(items_.begin(), items_.end());
       uint64_t from = key(*low);
-      int shift = std::max(static_cast<int>(std::bit_width(key(*high) - from)) - kDigit, 0);
+      int shift = shift_of(key(*high) - from);
       auto digit = [&](Item i) { return (key(i) - from) >> shift; };
       counts_.assign(size_t{1} << kDigit, 0);
       for (Item i : items_) ++counts_[digit(i)];
-      // The digits at the two ends of the range, and how many items are below them.
-      size_t lowest = 0, below = 0;
-      while (below + counts_[lowest] <= first) below += counts_[lowest++];
-      size_t highest = lowest, up_to = below + counts_[lowest];
-      while (up_to < end) up_to += counts_[++highest];
-      if (up_to - below > items_.size() / 2) return;
-      std::erase_if(items_, [&](Item i) { return digit(i) < lowest || digit(i) > highest; });
-      first -= below;
-      end -= below;
+      Middle m = middle(first, end);
+      if (m.count > items_.size() / 2) return;
+      std::erase_if(items_, [&](Item i) { return digit(i) < m.lowest || digit(i) > m.highest; });
+      first -= m.below;
+      end -= m.below;
     }
   }
 
@@ -130,25 +181,6 @@ class ItemOrder {
   std::vector<uint32_t> counts_;
 };
 
-/// Keys of elements, and their range.
-struct Keys {
-  std::vector<uint64_t> all;
-  uint64_t least = 0, greatest = 0;
-
-  explicit Keys(size_t count = 0) : all(count) {}
-  /// `key(i)` is that of element i.
-  template <class F>
-  void fill(F key) {
-    least = std::numeric_limits<uint64_t>::max();
-    greatest = 0;
-    for (size_t i = 0; i < all.size(); ++i) {
-      uint64_t k = all[i] = key(i);
-      least = std::min(least, k);
-      greatest = std::max(greatest, k);
-    }
-  }
-};
-
 // So few least elements are kept in order while others come.
 inline constexpr size_t kMostKept = 16;
 
@@ -170,18 +202,43 @@ void find_least(size_t elements, size_t count, F key, int64_t* places) {
   }
 }
 
+// The order of at most kMostRanked elements.
+template <class Key>
+class RankOrder {
+ public:
+  void arrange(const Keys& keys, size_t first, size_t count, int64_t* places) {
+    using Bits = std::make_unsigned_t<Key>;
+    size_t n = keys.all.size();
+    for (size_t i = 0; i < n; ++i)
+      keys_[i] = static_cast<Key>(static_cast<Bits>(keys.all[i] - keys.least) ^ static_cast<Bits>(kLowest));
+    find_ranks(keys_, n, ranks_);
+    for (size_t i = 0; i < n; ++i)
+      if (size_t at = static_cast<size_t>(ranks_[i]) - first; at < count) places[at] = static_cast<int64_t>(i);
+  }
+
+ private:
+  static constexpr Key kLowest = std::numeric_limits<Key>::min();
+  Key keys_[kMostRanked] = {}, ranks_[kMostRanked];
+};
+
 class KeyOrder {
  public:
   /// The places of the elements at [first, first + count) of the keys' order.
   void arrange(const Keys& keys, size_t first, size_t count, int64_t* places) {
+    if (keys.all.size() <= kMostRanked) {
+      if (std::bit_width(keys.greatest - keys.least) <= 32) return few_narrow_.arrange(keys, first, count, places);
+      return few_wide_.arrange(keys, first, count, places);
+    }
     bool fits = std::max<uint64_t>(keys.greatest - keys.least, keys.all.size()) >> kPlaceBits<uint64_t> == 0;
     if (fits)
-      narrow_.arrange(keys.all, keys.least, first, count, places);
+      narrow_.arrange(keys, first, count, places);
     else
-      wide_.arrange(keys.all, keys.least, first, count, places);
+      wide_.arrange(keys, first, count, places);
   }
 
  private:
+  RankOrder<int32_t> few_narrow_;
+  RankOrder<int64_t> few_wide_;
   ItemOrder<uint64_t> narrow_;
   ItemOrder<WideItem> wide_;
 };
