@@ -31,6 +31,12 @@ bool is_made_in_loops(const Node* n) {
   return kind == LoopOp::Reduce || kind == LoopOp::Scan || makes_array(n);
 }
 
+// Nothing is emitted where no other node needs it.
+bool is_only_a_value(const Node* n) {
+  auto kind = loop_kind(n->op);
+  return scalar_op_of(n->op) != ScalarOp::None || kind == LoopOp::Load || kind == LoopOp::Unlikely;
+}
+
 bool is_element(ir::Value v) { return ir::type_of(v).rank() == 0; }
 
 // The branches in which a node is computed are a path in a tree: a node that two branches need is computed in what is around both.
@@ -56,6 +62,7 @@ std::map<Branch, std::vector<ir::Value>> branches_of(const ir::Graph& graph) {
   };
   for (size_t i = graph.nodes().size(); i-- > 0;) {
     const Node* n = graph.nodes()[i];
+    if (place[n->id] == kUnused && is_only_a_value(n)) continue;
     if (place[n->id] == kUnused || is_made_in_loops(n)) place[n->id] = kOutside;
     int here = place[n->id];
     for (int p = here, cost = cost_of(n); p != kOutside; p = places[p].parent) places[p].cost += cost;
