@@ -38,8 +38,7 @@ __attribute__((target("avx2"))) void count_before_avx2(const Key* keys, size_t c
 template <class Key>
 void find(const Key* keys, size_t count, Key* ranks) {
 #ifdef __x86_64__
-  static const bool avx2 = __builtin_cpu_supports("avx2");
-  if (avx2) return count_before_avx2(keys, count, ranks);
+  if (__builtin_cpu_supports("avx2")) return count_before_avx2(keys, count, ranks);
 #endif
   count_before<16>(keys, count, ranks);
 }

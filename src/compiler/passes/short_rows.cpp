@@ -56,12 +56,14 @@ void ask_of_product(const ir::Node* n, const PassContext& context) {
     return context.facts.known(ir::product(pick(shape, other_dims(used, static_cast<int64_t>(shape.size())))));
   };
   Expr rows = free(0), columns = free(1);
-  if (at_least(rows, kPackingRows, context)) return;
+  // First of all products, so that small ones are of one class.
   Expr products = ir::product(n->types[0].shape);
   for (int64_t d : int_args(n, 2)) products = products * type_of(n->arg<ir::Value>(0)).shape[d];
-  if (!at_least(context.facts.known(products), kManyProducts, context)) return;
+  if (!at_least(context.facts.known(products), kManyProducts, context) || at_least(rows, kPackingRows, context)) return;
   ask(rows, context);
-  if (!at_least(columns, kFewColumns, context)) ask(columns, context);
+  // A single row's columns, such as a token's scores of all before it, may be one more in each call.
+  bool single = context.facts.known(rows).is(1);
+  if (!single && !at_least(columns, kFewColumns, context)) ask(columns, context);
 }
 
 }  // namespace
