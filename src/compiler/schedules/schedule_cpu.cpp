@@ -245,9 +245,9 @@ class Scheduler {
     if (!continued_ || *continued_ + 1 >= vector_) return false;
     Axis &beside = s_.axes[*continued_], &rows = s_.axes[vector_ - 1];
     if (!beside.extent.is_constant() || !last.extent.is_constant()) return false;
-    int64_t bytes = last.extent.constant() * element_bytes();
-    if (bytes > kShortBytes || rows.spelled_out || beside.spelled_out) return false;
-    int64_t count = (beside.extent.constant() * bytes + kBytes - 1) / kBytes;
+    int64_t bytes = last.extent.constant() * element_bytes(), all = beside.extent.constant() * bytes;
+    if (all == 0 || bytes > kShortBytes || rows.spelled_out || beside.spelled_out) return false;
+    int64_t count = (all + kBytes - 1) / kBytes;
     beside.piece = (beside.extent.constant() + count - 1) / count;
     rows.piece = kRows;
     inside *= static_cast<double>(beside.piece * kRows);
