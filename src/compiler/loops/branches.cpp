@@ -34,7 +34,8 @@ bool is_made_in_loops(const Node* n) {
 // Nothing is emitted where no other node needs it.
 bool is_only_a_value(const Node* n) {
   auto kind = loop_kind(n->op);
-  return scalar_op_of(n->op) != ScalarOp::None || kind == LoopOp::Load || kind == LoopOp::Unlikely;
+  return scalar_op_of(n->op) != ScalarOp::None || kind == LoopOp::Load || kind == LoopOp::Unlikely ||
+         kind == LoopOp::Scale;
 }
 
 bool is_element(ir::Value v) { return ir::type_of(v).rank() == 0; }
