@@ -30,11 +30,7 @@ std::vector<Type> positions_type(const Args& args) {
 }
 
 // A target that has a function for it leaves out whole pieces of the mask.
-Value positions(Value mask, Expr n) {
-  const Row& row = at("prim::positions");
-  if (TargetScope::takes(row, {mask, n})) return Builder::current().call(row, {mask, n})[0];
-  return scattered_positions(mask, n);
-}
+Value positions(Value mask, Expr n) { return taken_or_composed("prim::positions", {mask, n})[0]; }
 
 Value is_set(Value x) { return dtype_of(x) == DType::Bool ? x : ne(x, 0); }
 
@@ -207,13 +203,8 @@ std::array<Value, 2> row_groups_by_columns(Value rows, bool sorted) {
 
 // A target that has a function for it compares rows only as far as they are equal.
 Groups row_groups(Value rows, bool sorted) {
-  const Row& row = at("prim::row_groups");
-  if (TargetScope::takes(row, {rows, sorted})) {
-    std::vector<Value> r = Builder::current().call(row, {rows, sorted});
-    return {r[0], r[1]};
-  }
-  auto [order, starts] = row_groups_by_columns(rows, sorted);
-  return {order, starts};
+  std::vector<Value> r = taken_or_composed("prim::row_groups", {rows, sorted});
+  return {r[0], r[1]};
 }
 
 // The slices along a dimension as rows.

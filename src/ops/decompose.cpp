@@ -18,6 +18,11 @@ bool TargetScope::takes(const Row& row, const Args& args) {
   return current_target && current_target->takes_(row, args);
 }
 
+std::vector<Value> taken_or_composed(const char* name, Args args) {
+  const Row& row = at(name);
+  return TargetScope::takes(row, args) ? Builder::current().call(row, std::move(args)) : row.compose(args);
+}
+
 namespace {
 
 // The nodes that `values` are made of without those that `map` has, in topological order.

@@ -33,6 +33,9 @@ class TargetScope {
   Takes takes_;
   const TargetScope* outer_;
 };
+/// What a primitive that has a composition, too, gives: by a call where the target takes it, else by its composition.
+std::vector<ir::Value> taken_or_composed(const char* name, ir::Args args);
+
 /// A copy of the graph in which composed operators are expanded until only primitives, and rows that `keep` holds on to, are
 /// left. Dead nodes are not copied. New facts go to `facts`. Checks that compositions make become outputs of the copy.
 std::unique_ptr<ir::Graph> decompose(const ir::Graph& graph, ir::Facts& facts,

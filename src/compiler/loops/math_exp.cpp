@@ -29,9 +29,6 @@ const Limits& limits(X x) { return x.is_double() ? kDouble : kFloat; }
 
 constexpr double kLog2e = 1.4426950408889634, kLog10e = 0.43429448190325182, kLn2 = 0.69314718055994531;
 
-// n, or the exponent by which everything is 0: not by rounding, which takes a hundred times as long.
-X vanishing(X condition, X n) { return select(condition, -infinity(n), n); }
-
 // x - n ln 2.
 X less_ln2(X x, X n) { return x - n * limits(x).ln2_high - n * limits(x).ln2_low; }
 
@@ -50,6 +47,19 @@ X scale(X p, X n) {
 X scale_in_range(X p, X n) {
   if (Context::current().has.scales) return scaled(p, n);
   return p * power_of_two(convert(n, bits_type(p.type())), p.type());
+}
+
+// e^rest · 2^exponent of `reduced`(x), which is 0 for x below `low` and infinite beyond `high`. No result is rounded to 0, which takes a hundred
+// times as long: the exponent is minus infinity there, or that of `zero`.
+struct Reduced {
+  X rest, exponent;
+};
+template <class F>
+X exponential(X x, double low, double high, double zero, F reduced) {
+  bool scales = Context::current().has.scales;
+  X vanishes = x < low, near = at_most(x, high);
+  Reduced r = reduced(scales ? at_least(near, low) : select(vanishes, like(x, zero), near));
+  return scale(exp_reduced(r.rest), scales ? select(vanishes, -infinity(x), r.exponent) : r.exponent);
 }
 
 struct Split {
@@ -140,14 +150,10 @@ X exp(X x) {
     X p = exp_reduced(less_ln2(y, n));
     return select(f->condition, like(x, 0), scale_in_range(p + p, n - 1));
   }
-  if (Context::current().has.scales) {
-    X y = at_most(at_least(x, l.exp_low), l.exp_high), n = round(y * kLog2e);
-    return scaled(exp_reduced(less_ln2(y, n)), vanishing(x < l.exp_low, n));
-  }
-  X zero = like(x, l.exp_zero), low = x < l.exp_low, near = at_most(x, l.exp_high);
-  x = select(low, zero, near);
-  X n = round(x * kLog2e);
-  return scale(exp_reduced(less_ln2(x, n)), n);
+  return exponential(x, l.exp_low, l.exp_high, l.exp_zero, [](X y) {
+    X n = round(y * kLog2e);
+    return Reduced{less_ln2(y, n), n};
+  });
 }
 
 X exp_of_sum(X high, X low) {
@@ -157,14 +163,10 @@ X exp_of_sum(X high, X low) {
 
 X exp2(X x) {
   double low = x.is_double() ? -1080 : -152, high = x.is_double() ? 1025 : 129, zero = x.is_double() ? -2046 : -254;
-  if (Context::current().has.scales) {
-    X y = at_most(at_least(x, low), high), n = round(y);
-    return scaled(exp_reduced((y - n) * kLn2), vanishing(x < low, n));
-  }
-  X far = like(x, zero), tiny = x < low, near = at_most(x, high);
-  x = select(tiny, far, near);
-  X n = round(x);
-  return scale(exp_reduced((x - n) * kLn2), n);
+  return exponential(x, low, high, zero, [](X y) {
+    X n = round(y);
+    return Reduced{(y - n) * kLn2, n};
+  });
 }
 
 X exp2_of_normal(X x) {

@@ -97,7 +97,7 @@ class Contractions {
     Shape sa = shape_of(a), sb = shape_of(b);
     Dims af = other_dims(joined(ac, ab), rank_of(a)), bf = other_dims(joined(bc, bb), rank_of(b));
     if (size_t apart = blocks_apart(b, bf);
-        apart > 0 && !m_.gpu && !m_.one_order && !at_least(product(pick(sa, af)), kPackingRows))
+        apart > 0 && !m_.gpu && !m_.one_order && !at_least(free_size(a, ac, ab), kPackingRows))
       return product_each({bf.begin(), bf.begin() + static_cast<int64_t>(apart)}, a, b, ac, bc, ab, bb);
     Shape result = pick(sa, ab);
     for (int64_t d : af) result.push_back(sa[d]);
@@ -447,6 +447,10 @@ class Contractions {
 };
 
 }  // namespace
+
+Expr free_size(Value operand, Dims summed, const Dims& batch) {
+  return product(pick(shape_of(operand), other_dims(joined(std::move(summed), batch), rank_of(operand))));
+}
 
 void shape_contractions(Primitives& p, const PassContext& context) {
   transform(

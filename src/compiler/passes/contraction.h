@@ -26,6 +26,9 @@ bool adds_pairs(const Machine& machine);
 /// Whether those of operands as this one is, widened or not, are.
 bool in_pairs(ir::Value operand, const Machine& machine);
 
+/// How many rows or columns of a product an operand gives: elements along the dimensions that are neither summed nor of the batch.
+ir::Expr free_size(ir::Value operand, std::vector<int64_t> summed, const std::vector<int64_t>& batch);
+
 /// Whether a size is at least so large: of a symbolic one a fact, which the variant's guard checks.
 bool at_least(ir::Expr e, int64_t least, const PassContext& context);
 

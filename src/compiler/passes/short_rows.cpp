@@ -50,10 +50,8 @@ void ask_of_steps(const ir::Input& in, const PassContext& context) {
 void ask_of_product(const ir::Node* n, const PassContext& context) {
   constexpr int64_t kFewColumns = 64, kManyProducts = 1 << 19;
   auto free = [&](size_t operand) {
-    const ir::Shape& shape = type_of(n->arg<ir::Value>(operand)).shape;
-    std::vector<int64_t> used = int_args(n, 2 + operand), batch = int_args(n, 4 + operand);
-    used.insert(used.end(), batch.begin(), batch.end());
-    return context.facts.known(ir::product(pick(shape, other_dims(used, static_cast<int64_t>(shape.size())))));
+    return context.facts.known(
+        free_size(n->arg<ir::Value>(operand), int_args(n, 2 + operand), int_args(n, 4 + operand)));
   };
   Expr rows = free(0), columns = free(1);
   // First of all products, so that small ones are of one class.

@@ -153,12 +153,7 @@ Value split(const Node* n, const ir::Args& args, Primitives& out, const PassCont
     if (a.joins(i) && b.joins(i)) a.join(i), b.join(i);
   DType t = ops::dtype_of(a.x);
   if (!is_floating(t) || accumulator_of(t) != t) return {};
-  auto free_size = [](const Factor& f) {
-    Dims taken = f.summed;
-    taken.insert(taken.end(), f.batch.begin(), f.batch.end());
-    return product(pick(shape_of(f.x), other_dims(taken, ops::rank_of(f.x))));
-  };
-  Expr rows = free_size(a), columns = free_size(b);
+  Expr rows = free_size(a.x, a.summed, a.batch), columns = free_size(b.x, b.summed, b.batch);
   Shape summed = pick(shape_of(a.x), a.summed);
   int64_t in_panel = contraction_tile(rows, columns, t, context.machine).columns() * size_of(t);
   const Panel& panel = summed.size() > 1 ? kRows : kOneRow;

@@ -174,12 +174,10 @@ void split_reductions(Primitives& p, const PassContext& context) {
         const auto& combiner = args[2].get<std::string>();
         bool order = context.machine.orders_sums() && is_floating(ops::dtype_of(x));
         bool all = product(pick(s, kept)).is(1);
+        bool uneven = all && std::find(gathered.begin(), gathered.end(), product(s)) != gathered.end();
         Value out;
-        if (order)
-          out = ordered(x, dims, combiner, context);
-        else if (all && std::find(gathered.begin(), gathered.end(), product(s)) != gathered.end())
-          out = inner_parts(x, dims, combiner, context);
-        if (!order && !out) out = split(x, kept, dims, combiner, context);
+        if (uneven && !order) out = inner_parts(x, dims, combiner, context);
+        if (!out) out = order ? ordered(x, dims, combiner, context) : split(x, kept, dims, combiner, context);
         if (!out) return {};
         return {prim::reshape(out, pick(s, kept))};
       });

@@ -101,10 +101,7 @@ std::array<Value, 2> fft(Value x, Value y, int64_t dim, bool forward) {
 }
 
 Value fft_real(Value x, Value y, int64_t dim, Expr n, Value scale) {
-  const Row& row = at("prim::fft_real");
-  Args args = {x, y, dim, n, scale ? Arg(scale) : Arg()};
-  return TargetScope::takes(row, args) ? Builder::current().call(row, std::move(args))[0]
-                                       : from_half(x, y, dim, n, scale);
+  return taken_or_composed("prim::fft_real", {x, y, dim, n, scale ? Arg(scale) : Arg()})[0];
 }
 
 }  // namespace prim

@@ -58,21 +58,13 @@ void add_whole_factors(Table& t) {
 }  // namespace factorisation
 
 namespace prim {
-namespace {
-
-std::vector<Value> whole(const char* name, Args args) {
-  const Row& row = at(name);
-  return TargetScope::takes(row, args) ? Builder::current().call(row, std::move(args)) : row.compose(args);
-}
-
-}  // namespace
 
 std::array<Value, 3> lu_of_transpose(Value a) {
-  std::vector<Value> r = whole("prim::lu_of_transpose", {a});
+  std::vector<Value> r = taken_or_composed("prim::lu_of_transpose", {a});
   return {r[0], r[1], r[2]};
 }
-Value cholesky_inverse(Value l, bool upper) { return whole("prim::cholesky_inverse", {l, upper})[0]; }
-Value householder_product(Value a, Value tau) { return whole("prim::householder_product", {a, tau})[0]; }
+Value cholesky_inverse(Value l, bool upper) { return taken_or_composed("prim::cholesky_inverse", {l, upper})[0]; }
+Value householder_product(Value a, Value tau) { return taken_or_composed("prim::householder_product", {a, tau})[0]; }
 
 }  // namespace prim
 }  // namespace brasa::ops
