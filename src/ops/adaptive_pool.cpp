@@ -159,7 +159,7 @@ void add_adaptive_pool(Table& t) {
       .composed(adaptive_max<n>)
       .vjp(own_derivative(adaptive_max_vjp<n>))
       .samples(adaptives);
-  auto& means = t.op(str("aten::adaptive_avg_pool", d, "(Tensor self, ", n == 1 ? "int" : "SymInt", "[", n,
+  RowBuilder means = t.op(str("aten::adaptive_avg_pool", d, "(Tensor self, ", n == 1 ? "int" : "SymInt", "[", n,
                          "] output_size) -> Tensor"))
                     .doc("The means of output_size windows that cover the plane.")
                     .keeps_memory_format()
