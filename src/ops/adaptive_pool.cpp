@@ -160,12 +160,12 @@ void add_adaptive_pool(Table& t) {
       .vjp(own_derivative(adaptive_max_vjp<n>))
       .samples(adaptives);
   RowBuilder means = t.op(str("aten::adaptive_avg_pool", d, "(Tensor self, ", n == 1 ? "int" : "SymInt", "[", n,
-                         "] output_size) -> Tensor"))
-                    .doc("The means of output_size windows that cover the plane.")
-                    .keeps_memory_format()
-                    .autocast(kPolicy, Autocast::None)
-                    .composed_in_opmath(adaptive_avg<n>)
-                    .samples(adaptives);
+                              "] output_size) -> Tensor"))
+                         .doc("The means of output_size windows that cover the plane.")
+                         .keeps_memory_format()
+                         .autocast(kPolicy, Autocast::None)
+                         .composed_in_opmath(adaptive_avg<n>)
+                         .samples(adaptives);
   if constexpr (n == 1) means.vjp(own_derivative(row_means_vjp));
   if constexpr (n > 1) {
     t.op(str("aten::adaptive_max_pool", d, "_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor"))
