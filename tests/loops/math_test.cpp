@@ -401,7 +401,7 @@ TEST(MathWithAvx2, NumbersAreOperandsInMemory) {
   std::string code = show_kernel(k.graph, "x86-64+avx2", "assembly");
   size_t last = code.find("vfmadd"), body = last;
   ASSERT_NE(last, code.npos) << code;
-  for (size_t at = last; (at = code.find("vroundps", at)) != code.npos; ++at) last = at;
+  for (size_t at = last; (at = code.find("vpslld", at)) != code.npos; ++at) last = at;
   std::string loop = code.substr(body, last - body);
   int made = 0, read = 0;
   for (size_t at = 0; (at = loop.find("vbroadcastss", at)) != loop.npos; ++at) ++made;

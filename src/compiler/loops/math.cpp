@@ -72,24 +72,46 @@ std::set<MathFunction> often(const ir::Graph& graph, MathInstructions has) {
   return out;
 }
 
-// A sum of 1 and erf x: x; else null.
-ir::Value beside_one(const ir::Node* n) {
-  if (scalar_op_of(n->op) != ScalarOp::Add || n->types[0].dtype != DType::Float32) return {};
+// The function whose sum with 1 is made at once, and the sum. Strictly it has to have the same bits.
+struct BesideOne {
+  ScalarOp function;
+  X (*sum)(X);
+  bool strict;
+  bool (*takes)(DType);
+};
+constexpr BesideOne kBesideOne[] = {
+    {ScalarOp::Erf, math::one_plus_erf, false, [](DType t) { return t == DType::Float32; }},
+    {ScalarOp::Exp, math::one_plus_exp, true, [](DType t) { return t == DType::Float32 || t == DType::Float64; }}};
+
+// Of a sum of 1 and such a function's result.
+struct Sum {
+  const BesideOne* row = nullptr;
+  const ir::Node* function = nullptr;
+  explicit operator bool() const { return row; }
+};
+Sum beside_one(const ir::Node* n, bool strict) {
+  if (scalar_op_of(n->op) != ScalarOp::Add) return {};
   for (size_t i : {0, 1}) {
     const ir::Node *a = n->arg<ir::Value>(i).node, *b = n->arg<ir::Value>(1 - i).node;
     bool constant = !loop_kind(b->op) && ops::kind_of(*b) == ops::Kind::Full;
     const auto* one = constant ? b->args[0].get_if<double>() : nullptr;
-    if (one && *one == 1 && scalar_op_of(a->op) == ScalarOp::Erf) return a->arg<ir::Value>(0);
+    if (!one || *one != 1) continue;
+    for (const BesideOne& row : kBesideOne)
+      if (row.function == scalar_op_of(a->op) && row.takes(n->types[0].dtype) && (row.strict || !strict))
+        return {&row, a};
   }
   return {};
 }
 
-// Those that are nowhere but in such sums, which is how a GELU has them.
-std::set<const ir::Node*> only_beside_one(const ir::Graph& graph) {
+// Functions that are nowhere but in such sums, which is how a GELU and a sigmoid have them.
+std::set<const ir::Node*> only_beside_one(const ir::Graph& graph, bool strict) {
   std::set<const ir::Node*> found, others;
   for (const ir::Node* n : graph.nodes()) {
-    if (scalar_op_of(n->op) == ScalarOp::Erf) found.insert(n);
-    if (!beside_one(n)) n->for_each_input([&](ir::Value v) { others.insert(v.node); });
+    Sum sum = beside_one(n, strict);
+    if (sum) found.insert(sum.function);
+    n->for_each_input([&](ir::Value v) {
+      if (v.node != sum.function) others.insert(v.node);
+    });
   }
   std::erase_if(found, [&](const ir::Node* n) { return others.count(n) > 0; });
   return found;
@@ -110,7 +132,7 @@ bool computes_in_double(ScalarOp op) {
 }
 
 ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool strict) {
-  std::set<const ir::Node*> in_sums = strict ? std::set<const ir::Node*>() : only_beside_one(graph);
+  std::set<const ir::Node*> in_sums = only_beside_one(graph, strict);
   std::set<MathFunction> kept = has.gpu ? std::set<MathFunction>() : often(graph, has);
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(graph.level());
@@ -123,13 +145,11 @@ ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool stri
   std::unordered_set<const ir::Node*> rounded = compared(graph);
   for (ir::Node* n : graph.nodes()) {
     if (in_sums.count(n)) continue;
-    ir::Value beside = beside_one(n);
-    bool sum = beside && std::any_of(n->args.begin(), n->args.end(),
-                                     [&](const ir::Arg& a) { return in_sums.count(a.get<ir::Value>().node) > 0; });
+    Sum sum = beside_one(n, strict);
     if (int i = graph.input_index(n->out()); i >= 0) {
       map.set(n->out(), out.add_input(n->types[0], graph.inputs()[i].name));
-    } else if (sum) {
-      map.set(n->out(), math::one_plus_erf({map(beside)}).v);
+    } else if (sum && in_sums.count(sum.function)) {
+      map.set(n->out(), sum.row->sum({map(sum.function->arg<ir::Value>(0))}).v);
     } else if (ScalarOp op = scalar_op_of(n->op); expands(n, op)) {
       DType t = operand_dtype(n), wide = wide_dtype(t);
       MathFunction f = function_of(n, op);

@@ -124,6 +124,8 @@ BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_FUNCTION)
 #undef BRASA_MATH_FUNCTION
 /// 1 + erf x in float32: 1 or less as erfc(-x).
 X one_plus_erf(X x);
+/// The same bits as 1 + exp(x).
+X one_plus_exp(X x);
 /// 2^x where that is a normal number.
 X exp2_of_normal(X x);
 /// 2^x for x <= 0 in float32; 0 where that is no normal number.

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include "compiler/loops/math_builder.h"
 #include "compiler/loops/math_coefficients.h"
@@ -17,36 +18,77 @@ struct Limits {
   double exp_normal;         // from here on, it is twice the least normal number or more
   // Here 2^n is the product of two zeros: one that rounds to 0 takes a hundred times as long, and masked scores are -inf.
   double exp_zero;
-  int mantissa;
+  int mantissa, bias;
   double min_normal;
 };
 constexpr Limits kFloat{
-    0x1.62ep-1, 0x1.0bfbe8e7bcd5ep-15, 0x1.344p-2, 0x1.3509f79fef312p-18, -104, 89, -86.643, -176.06, 23, 0x1p-126};
-constexpr Limits kDouble{
-    0x1.62e42feep-1, 0x1.a39ef35793c76p-33, 0x1.34413508p-2, 0x1.f79fef311f12bp-34, -746, 710, -707.703, -1418.2, 52,
-    0x1p-1022};
+    0x1.62ep-1, 0x1.0bfbe8e7bcd5ep-15, 0x1.344p-2, 0x1.3509f79fef312p-18, -104, 89, -86.643, -176.06, 23, 127,
+    0x1p-126};
+constexpr Limits kDouble{0x1.62e42feep-1,
+                         0x1.a39ef35793c76p-33,
+                         0x1.34413508p-2,
+                         0x1.f79fef311f12bp-34,
+                         -746,
+                         710,
+                         -707.703,
+                         -1418.2,
+                         52,
+                         1023,
+                         0x1p-1022};
 const Limits& limits(X x) { return x.is_double() ? kDouble : kFloat; }
 
 constexpr double kLog2e = 1.4426950408889634, kLog10e = 0.43429448190325182, kLn2 = 0.69314718055994531;
 
-// x - n ln 2.
-X less_ln2(X x, X n) { return x - n * limits(x).ln2_high - n * limits(x).ln2_low; }
-
-// e^r for |r| <= ln 2 / 2.
-X exp_reduced(X r) { return 1 + (r + r * r * polynomial(r, kExp32, kExp64)); }
-
-// p * 2^n where the result may be denormal or infinite: by an instruction, or in two exact steps.
-X scale(X p, X n) {
-  if (Context::current().has.scales) return scaled(p, n);
-  n = convert(n, bits_type(p.type()));
-  X half = shr(n, 1);
-  return p * power_of_two(half, p.type()) * power_of_two(n - half, p.type());
+// The integer n nearest to x · factor, and x · factor + 3/2 · 2^mantissa + offset, whose bits end in n + offset.
+struct Nearest {
+  X number, sum;
+};
+Nearest nearest(X x, double factor, int64_t offset) {
+  double integers = std::ldexp(1.5, limits(x).mantissa) + static_cast<double>(offset);
+  X sum = x * factor + integers;
+  return {sum - integers, sum};
 }
 
-// p * 2^n where 2^n is a normal number.
-X scale_in_range(X p, X n) {
+// 2^n for bits that end in n + bias, where that is a normal number.
+X power(X bits) { return from_bits(shl(bits, bits.type() == DType::Int64 ? 52 : 23)); }
+
+// x - n ln 2 / parts.
+X less_ln2(X x, X n, int parts = 1) {
+  const Limits& l = limits(x);
+  return x - n * (l.ln2_high / parts) - n * (l.ln2_low / parts);
+}
+
+// polynomial(x, c) with c[i] · factor · step^i.
+X scaled_polynomial(X x, std::span<const double> float_c, std::span<const double> double_c, double factor,
+                    double step = 1) {
+  std::span<const double> c = x.is_double() ? double_c : float_c;
+  std::vector<double> by(c.begin(), c.end());
+  for (double& each : by) each *= factor, factor *= step;
+  return polynomial(x, by);
+}
+
+// e^r · factor for |r| <= ln 2 / 2.
+X exp_reduced(X r, double factor = 1) {
+  return factor + r * (factor + r * scaled_polynomial(r, kExp32, kExp64, factor));
+}
+
+// e^x where that is a normal number, or infinite because x = exp_high.
+X exp_in_range(X x) {
+  if (Context::current().has.scales) {
+    X n = nearest(x, kLog2e, 0).number;
+    return scaled(exp_reduced(less_ln2(x, n)), n);
+  }
+  // Half of 2^n is a number where the result is just below the largest one.
+  Nearest n = nearest(x, kLog2e, limits(x).bias - 1);
+  return exp_reduced(less_ln2(x, n.number), 2) * power(bits(n.sum));
+}
+
+// p · 2^n where the result may be denormal or infinite: by an instruction, or in two exact steps.
+X scale(X p, X n) {
   if (Context::current().has.scales) return scaled(p, n);
-  return p * power_of_two(convert(n, bits_type(p.type())), p.type());
+  int64_t bias = limits(p).bias;
+  X all = bits(nearest(n, 1, 2 * bias).sum), half = bits(nearest(n, 0.5, bias).sum);
+  return p * power(half) * power(all - half);
 }
 
 // e^rest · 2^exponent of `reduced`(x), which is 0 for x below `low` and infinite beyond `high`. No result is rounded to 0, which takes a hundred
@@ -104,11 +146,19 @@ X log_positive(X x) {
 
 // e^x - 1 where e^x does not overflow.
 X expm1_moderate(X x) {
-  X n = round(x * kLog2e), r = less_ln2(x, n);
-  X p = r + r * r * polynomial(r, kExpm1_32, kExpm1_64);
   // In halves, so that 2^n may be just beyond the largest number.
-  X h = scale_in_range(like(x, 1), n - 1);
+  Nearest n = nearest(x, kLog2e, limits(x).bias - 1);
+  X r = less_ln2(x, n.number), h = power(bits(n.sum));
+  X p = r + r * r * polynomial(r, kExpm1_32, kExpm1_64);
   return 2.0 * (h * p + (h - 0.5));
+}
+
+// e^2a - 1 where e^2a is far from overflow.
+X expm1_of_twice(X a) {
+  Nearest n = nearest(a, 2 * kLog2e, limits(a).bias + 1);
+  X r = less_ln2(a, n.number, 2), twice = power(bits(n.sum));
+  X p = r + r * r * scaled_polynomial(r, kExpm1_32, kExpm1_64, 2, 2);
+  return twice * p + (0.5 * twice - 1);
 }
 
 // e^x by a GPU's instruction for powers of 2. The sum with 3/2 * 2^23 ends in the nearest integer n, to which 127 is added, so that its
@@ -145,34 +195,39 @@ X exp(X x) {
   if (by_instructions(x)) return exp_by_instruction(x);
   const Limits& l = limits(x);
   if (auto f = flushed(x)) {
-    // 2^n is a number, and so is half of it where the result is just below the largest one.
-    X y = at_most(at_least(f->y, l.exp_normal), l.exp_high), n = round(y * kLog2e);
-    X p = exp_reduced(less_ln2(y, n));
-    return select(f->condition, like(x, 0), scale_in_range(p + p, n - 1));
+    return select(f->condition, like(x, 0), exp_in_range(at_most(at_least(f->y, l.exp_normal), l.exp_high)));
   }
   return exponential(x, l.exp_low, l.exp_high, l.exp_zero, [](X y) {
-    X n = round(y * kLog2e);
+    X n = nearest(y, kLog2e, 0).number;
     return Reduced{less_ln2(y, n), n};
   });
 }
 
+X one_plus_exp(X x) {
+  // What is less than half of the last bit of 1 may be any such number.
+  if (by_instructions(x)) return 1 + exp(x);
+  const Limits& l = limits(x);
+  return 1 + exp_in_range(at_most(at_least(x, -l.mantissa - 2), l.exp_high));
+}
+
 X exp_of_sum(X high, X low) {
-  X n = round(high * kLog2e);
-  return scale(exp_reduced(less_ln2(high, n) + low), n);
+  // What is multiplied by this has errors of its own: the terms are added to 1 last, which leaves an eighth of a last bit less.
+  X n = nearest(high, kLog2e, 0).number, r = less_ln2(high, n) + low;
+  return scale(1 + (r + r * r * polynomial(r, kExp32, kExp64)), n);
 }
 
 X exp2(X x) {
   double low = x.is_double() ? -1080 : -152, high = x.is_double() ? 1025 : 129, zero = x.is_double() ? -2046 : -254;
   return exponential(x, low, high, zero, [](X y) {
-    X n = round(y);
+    X n = nearest(y, 1, 0).number;
     return Reduced{(y - n) * kLn2, n};
   });
 }
 
 X exp2_of_normal(X x) {
   if (by_instructions(x)) return op(ScalarOp::Exp2, x);
-  X n = round(x);
-  return scale_in_range(exp_reduced((x - n) * kLn2), n);
+  Nearest n = nearest(x, 1, limits(x).bias);
+  return exp_reduced((x - n.number) * kLn2) * power(bits(n.sum));
 }
 
 X exp2_or_zero(X x) {
@@ -303,7 +358,7 @@ X tanh(X x) {
     X large = 1 - 2.0 * reciprocal(op(ScalarOp::Exp2, a * (2 * kLog2e)) + 1);
     return flip_sign(select(a < 0.625, small, large), sign);
   }
-  X e = expm1_moderate(2.0 * at_most(a, x.is_double() ? 22 : 10));
+  X e = expm1_of_twice(at_most(a, x.is_double() ? 22 : 10));
   X r = select(a < std::ldexp(1.0, -limits(x).mantissa), a, e / (e + 2));
   return flip_sign(r, sign);
 }
