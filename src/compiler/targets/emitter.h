@@ -110,13 +110,19 @@ class Emitter {
     int64_t step;
   };
   std::vector<Border> borders_of(const Loop& loop) const;
+  std::vector<Border> asked_of_tile(const Loop& loop, int copies) const;
+  llvm::Value* holds_throughout(const std::vector<Border>& asked, const Loop& loop);
   std::optional<Border> border_at(const ir::Node* comparison, int loop) const;
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
 
   // emit_streams.cpp: stores past the caches
   llvm::Value* streams(const Loop& loop, llvm::Value* begin, llvm::Value* end);
-  void stream(const ir::Node* store, int lanes, const std::function<void(llvm::Value*)>& also);
+  bool may_stream(const ir::Node* store) const;
+  llvm::Value* is_far(const ir::Node* store);
+  llvm::Value* unless_streamed(ir::Value buffer, llvm::Value* at);
+  bool decided(const ir::Node* mask) const;
+  void stream(const ir::Node* store, int lanes, llvm::Value* count, const std::function<void(llvm::Value*)>& also);
   void end_streams();
 
   // emit_elements.cpp: baseline code, which runs vector loops element by element
@@ -330,6 +336,7 @@ class Emitter {
   VectorState vector_;
   bool borders_ = false;  // the loop that is emitted goes from one border to the next
   std::unordered_map<const ir::Node*, llvm::Value*> decided_;  // comparisons that come out alike for all of its lanes
+  bool streams_ = false;                                       // some loop may write past the caches
   std::unordered_set<const ir::Node*> streamed_;               // stores of the loop that is emitted, past the caches
   std::vector<Frame> frames_;
   std::optional<std::vector<ir::Node*>> sure_loads_;  // once they are known
