@@ -146,6 +146,8 @@ class Emitter {
   llvm::Value* emit_scale(const ir::Node* n);
   llvm::Value* emit_pair_product(const ir::Node* n);
   llvm::Value* integer_pair_product(llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_quad_product(const ir::Node* n);
+  llvm::Value* add_quad_product(const ir::Node* n, llvm::Value* sum);
   llvm::Value* any_lane(llvm::Value* condition);
   llvm::Value* emit_unlikely(const ir::Node* n);
   llvm::Value* emit_select(const ir::Node* n);
@@ -228,7 +230,8 @@ class Emitter {
   void accumulate(const ir::Node* n);
   void start_scan(const ir::Node* n);
   void emit_scan(const ir::Node* n);
-  llvm::Value* add_pair_product(const ir::Node* n, llvm::Value* sum);
+  llvm::Value* add_word_product(const ir::Node* n, llvm::Value* sum);
+  llvm::Value* add_pair_product(const ir::Node* product, llvm::Value* sum);
   void finish_reduce(const ir::Node* n);
   void emit_small_reduce(const ir::Node* n);
   Values combine(const std::string& combiner, const Values& a, const Values& b, DType dtype);
