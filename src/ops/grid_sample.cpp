@@ -331,8 +331,17 @@ Value affine_grid(Value theta, Shape size, bool align_corners) {
                   same_size(size_of(theta, 2), spatial + 1),
               "affine_grid_generator: Expected a batch of ", spatial, "D affine matrices of shape [", size[0], ", ",
               spatial, ", ", spatial + 1, "] for size ", size, ", got ", type_of(theta));
-  Value grid = prim::dot_general(theta, base_grid(size, align_corners, dtype_of(theta)), {2}, {spatial}, {}, {});
-  return move_dims(grid, {1}, {spatial + 1});
+  // A product has too few terms to pay, and its results would have to be turned.
+  Shape shape(size.begin() + 1, size.end());
+  shape[0] = size[0];
+  shape.push_back(Expr(spatial));
+  auto term = [&](int64_t k) { return prim::broadcast(squeeze(narrow(theta, 2, k, 1), 2), shape, {0, spatial + 1}); };
+  Value out = term(spatial);
+  for (int64_t d = 0; d < spatial; ++d) {
+    Value line = base_line(size[d + 2], align_corners, dtype_of(theta));
+    out = out + term(spatial - 1 - d) * prim::broadcast(line, shape, {d + 1});
+  }
+  return out;
 }
 
 Value affine_grid_backward(Value g, Shape size, bool align_corners) {
@@ -344,6 +353,10 @@ Value affine_grid_backward(Value g, Shape size, bool align_corners) {
   check_shape("affine_grid_generator_backward", "grad", g, grid);
   return prim::dot_general(g, base_grid(size, align_corners, dtype_of(g)), counted(1, spatial), counted(0, spatial), {},
                            {});
+}
+
+std::vector<Value> affine_grid_vjp(const Saved& s) {
+  return {affine_grid_backward(s.ct(), s.arg<Shape>(1), s.arg<bool>(2))};
 }
 
 }  // namespace
@@ -373,6 +386,7 @@ void add_grid_sample(Table& t) {
   t.op("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor")
       .doc("The grid of places that an affine map of the centres of an image of this size gives, for grid_sampler.")
       .composed_in_opmath(affine_grid)
+      .vjp(own_derivative(affine_grid_vjp))
       .samples({{floats(2, 2, 3), list({2, 3, 4, 5}), false}, {floats(1, 3, 4), list({1, 1, 2, 3, 1}), true}});
   t.op("aten::affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor")
       .doc("The derivative of affine_grid_generator by the maps.")
