@@ -297,6 +297,13 @@ class Scheduler {
     // Columns of a row; of other dimensions neighbouring pieces share lines.
     bool row = !s_.axes.empty() && s_.axes.back().first + 1 == g_.domain.dims.size();
     if (row) s_.axes.back().piece = std::max(piece, bytes / 4);
+    // Vectors add elements that lie far from each other one by one.
+    if (!row && !s_.axes.empty() && work_per_element() <= kShortBody) {
+      Axis& last = s_.axes.back();
+      last.kind = Axis::Serial;
+      last.spelled_out = last.extent.is_constant() && last.extent.constant() <= s_.width;
+      if (last.spelled_out) last.piece = 0;
+    }
     work_ = 1e9;  // as long as there are updates
   }
 
