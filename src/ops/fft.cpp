@@ -200,6 +200,17 @@ void add_transforms(Table& t) {
   add_transform<kIhfft, real_to_complex, false, false>(t, "The inverse of hfft.");
 }
 
+Value of_parts(Value x, const Dims& dims, int64_t norm, bool forward) {
+  Parts z = parts(x);
+  if (!dims.empty()) z = scaled(transformed(z, dims, forward), norm, count(z.re, dims, dtype_of(z.re)));
+  return complex(z.re, z.im);
+}
+// The transform is symmetric: its adjoint is the other direction, a single step from complex numbers to complex numbers, too.
+std::vector<Value> complex_derivative(const Saved& s) {
+  if (!s.ct()) return {};
+  return {fft_c2c(s.ct(), wrap_dims(s.arg<Dims>(1), rank_of(s.in(0))), s.arg<int64_t>(2), !s.arg<bool>(3))};
+}
+
 void add_internal(Table& t) {
   auto complexes = [](int64_t n) { return tensor(DType::Complex64, {2, n}); };
   t.op("aten::_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor")
@@ -207,8 +218,10 @@ void add_internal(Table& t) {
       .doc("Complex to complex; normalization 0: none, 1: by the root of the number of points, 2: by it.")
       .composed([](Value x, Dims dim, int64_t norm, bool forward) {
         BRASA_CHECK(is_complex(dtype_of(x)), "_fft_c2c: expected a complex tensor, got ", type_of(x));
-        return fft_c2c(floating("_fft_c2c", x), wrap_dims(dim, rank_of(x)), norm, forward);
+        check_norm(norm);
+        return of_parts(floating("_fft_c2c", x), wrap_dims(dim, rank_of(x)), norm, forward);
       })
+      .vjp(own_derivative(complex_derivative))
       .samples({{complexes(5), list({1}), 0, true}, {complexes(4), list({0, 1}), 2, false}});
   t.op("aten::_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor")
       .out(Out::Cast)
@@ -272,9 +285,8 @@ void add_frequencies(Table& t) {
 
 Value fft_c2c(Value x, const Dims& dims, int64_t norm, bool forward) {
   check_norm(norm);
-  Parts z = parts(x);
-  if (!dims.empty()) z = scaled(transformed(z, dims, forward), norm, count(z.re, dims, dtype_of(z.re)));
-  return complex(z.re, z.im);
+  return is_complex(dtype_of(x)) ? call("aten::_fft_c2c", {x, int_arg(dims), norm, forward})
+                                 : of_parts(x, dims, norm, forward);
 }
 
 Value fft_r2c(Value x, const Dims& dims, int64_t norm, bool onesided) {

@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "ops/literal.h"
 #include "ops/resample.h"
 #include "ops/rows.h"
@@ -50,22 +52,23 @@ Place padded(Place p, Expr size, const Options& o) {
   return clipped(p, size_tensor(size - 1, {}, dtype_of(p.at)));
 }
 
-// Along one dimension of the image, for each place [N, places…, taps]: which element, is it inside, and its weight with the
-// weight's derivative by the grid.
+// Along one dimension of the image, for each place and tap: which element, is it inside, and its weight with the weight's derivative by the grid.
 struct Axis {
   Value index, inside, weight, slope;
 };
 
-Axis axis(Value g, Expr size, const Options& o) {
+int64_t taps_of(const Options& o) { return o.interpolation == kNearest ? 1 : o.interpolation == kBilinear ? 2 : 4; }
+
+// One tap of each place [N, places…], or, without a number, all of them side by side: [N, places…, taps].
+Axis axis(Value g, Expr size, const Options& o, std::optional<int64_t> only) {
   DType t = dtype_of(g);
   Place p = unnormalised(g, size, o.align_corners);
   if (o.interpolation != kBicubic) p = padded(p, size, o);
-  int64_t taps = o.interpolation == kNearest ? 1 : o.interpolation == kBilinear ? 2 : 4;
   auto rank = rank_of(g);
   Shape shape = shape_of(g);
-  shape.push_back(Expr(taps));
+  if (!only) shape.push_back(Expr(taps_of(o)));
   auto widened = [&](Value v) { return prim::broadcast(v, shape, counted(0, rank)); };
-  Value tap = convert(prim::iota(shape, rank, DType::Int64), t), at;
+  Value tap = only ? full(static_cast<double>(*only), shape, t) : convert(prim::iota(shape, rank, DType::Int64), t), at;
   Axis a;
   if (o.interpolation == kNearest) {
     at = widened(prim::unary("round", p.at));
@@ -91,51 +94,72 @@ Axis axis(Value g, Expr size, const Options& o) {
   return a;
 }
 
-// The values under the grid, [N, places…, C, taps…], before they are weighted.
+// The values under the grid before they are weighted. Many channels fill vectors: [N, places…, taps…, C]. Of few it is the places that do: one of
+// these for each combination of taps, [N, C, places…].
 struct Sampled {
   std::vector<Axis> axes;
-  std::vector<Value> indices;  // [N, places…, taps…], that of the batch first
-  Dims dims;                   // of the image
-  Shape shape;                 // [N, places…, taps…, C]
-  int64_t spatial = 0;
-  // A value of axis d beside that shape.
-  Value beside(Value v, int64_t d) const {
-    Dims at = counted(0, spatial + 1);
-    at.push_back(spatial + 1 + d);
-    return prim::broadcast(v, shape, at);
-  }
-  Dims taps() const { return counted(spatial + 1, spatial); }
+  std::vector<Dims> at;        // where the dimensions of each axis lie in `shape`
+  std::vector<Value> indices;  // of `dims` of the image
+  Dims dims;
+  Shape shape;
 };
 
-Sampled sampled(Value x, Value grid, const Options& o) {
+constexpr int64_t kManyChannels = 16;  // as many as a vector has elements
+
+Sampled many_channels(Value x, Value grid, const Options& o) {
   Sampled s;
-  s.spatial = rank_of(x) - 2;
+  int64_t spatial = rank_of(x) - 2;
   Shape joint(shape_of(grid).begin(), shape_of(grid).end() - 1);
-  for (int64_t d = 0; d < s.spatial; ++d) {
-    Value g = squeeze(narrow(grid, s.spatial + 1, s.spatial - 1 - d, 1), s.spatial + 1);
-    s.axes.push_back(axis(g, size_of(x, d + 2), o));
-    joint.push_back(size_of(s.axes.back().index, s.spatial + 1));
+  for (int64_t d = 0; d < spatial; ++d) {
+    Value g = squeeze(narrow(grid, spatial + 1, spatial - 1 - d, 1), spatial + 1);
+    s.axes.push_back(axis(g, size_of(x, d + 2), o, std::nullopt));
+    joint.push_back(size_of(s.axes.back().index, spatial + 1));
+    s.at.push_back(counted(0, spatial + 1));
+    s.at.back().push_back(spatial + 1 + d);
   }
   s.shape = joint;
   s.shape.push_back(size_of(x, 1));
   s.indices.push_back(prim::iota(joint, 0, DType::Int64));
   s.dims = {0};
-  for (int64_t d = 0; d < s.spatial; ++d) {
-    Dims at = counted(0, s.spatial + 1);
-    at.push_back(s.spatial + 1 + d);
-    s.indices.push_back(prim::broadcast(s.axes[d].index, joint, at));
+  for (int64_t d = 0; d < spatial; ++d) {
+    s.indices.push_back(prim::broadcast(s.axes[d].index, joint, s.at[d]));
     s.dims.push_back(d + 2);
   }
   return s;
 }
 
-// The product of the weights, with that of axis `sloped` replaced by its derivative.
+std::vector<Sampled> few_channels(Value x, Value grid, const Options& o) {
+  int64_t spatial = rank_of(x) - 2, taps = taps_of(o), combinations = 1;
+  std::vector<std::vector<Axis>> axes(spatial);
+  for (int64_t d = 0; d < spatial; ++d, combinations *= taps) {
+    Value g = squeeze(narrow(grid, spatial + 1, spatial - 1 - d, 1), spatial + 1);
+    for (int64_t k = 0; k < taps; ++k) axes[d].push_back(axis(g, size_of(x, d + 2), o, k));
+  }
+  Sampled s;
+  s.shape.assign(shape_of(grid).begin(), shape_of(grid).end() - 1);
+  s.shape.insert(s.shape.begin() + 1, size_of(x, 1));
+  s.at.assign(spatial, counted(1, spatial + 1));
+  for (Dims& at : s.at) at[0] = 0;
+  s.dims = counted(0, spatial + 2);
+  std::vector<Sampled> out;
+  for (int64_t c = 0; c < combinations; ++c) {
+    Sampled& part = out.emplace_back(s);
+    part.indices = {prim::iota(s.shape, 0, DType::Int64), prim::iota(s.shape, 1, DType::Int64)};
+    for (int64_t d = 0, rest = c; d < spatial; ++d, rest /= taps) {
+      part.axes.push_back(axes[d][rest % taps]);
+      part.indices.push_back(prim::broadcast(part.axes[d].index, s.shape, s.at[d]));
+    }
+  }
+  return out;
+}
+
+// The product of the weights, with that of axis `sloped` replaced by its derivative; absent where all are 1.
 Value weights(const Sampled& s, int64_t sloped = -1) {
   Value w;
-  for (int64_t d = 0; d < s.spatial; ++d) {
+  for (int64_t d = 0; d < std::ssize(s.axes); ++d) {
     Value v = d == sloped ? s.axes[d].slope : s.axes[d].weight;
     if (!v) continue;
-    v = s.beside(v, d);
+    v = prim::broadcast(v, s.shape, s.at[d]);
     w = w ? w * v : v;
   }
   return w;
@@ -143,8 +167,8 @@ Value weights(const Sampled& s, int64_t sloped = -1) {
 
 // Zero where the image has no element.
 Value inside_only(const Sampled& s, Value v) {
-  for (int64_t d = 0; d < s.spatial; ++d)
-    if (s.axes[d].inside) v = prim::select(s.beside(s.axes[d].inside, d), v, zeros_like(v));
+  for (size_t d = 0; d < s.axes.size(); ++d)
+    if (s.axes[d].inside) v = prim::select(prim::broadcast(s.axes[d].inside, s.shape, s.at[d]), v, zeros_like(v));
   return v;
 }
 
@@ -174,10 +198,15 @@ template <int kSpatial>
 Value grid_sampler(Value x, Value grid, int64_t interpolation, int64_t padding, bool align_corners) {
   Options o{interpolation, padding, align_corners};
   check("grid_sampler", x, grid, o, kSpatial);
-  Sampled s = sampled(x, grid, o);
-  Value v = inside_only(s, prim::gather(x, s.indices, s.dims));
-  if (Value w = weights(s)) v = v * w;
-  return move_dims(sum(v, s.taps()), {kSpatial + 1}, {1});
+  auto picked = [&](const Sampled& s) {
+    Value v = inside_only(s, prim::gather(x, s.indices, s.dims)), w = weights(s);
+    return w ? v * w : v;
+  };
+  if (!is_less(size_of(x, 1), kManyChannels))
+    return move_dims(sum(picked(many_channels(x, grid, o)), counted(kSpatial + 1, kSpatial)), {kSpatial + 1}, {1});
+  Value out;
+  for (const Sampled& s : few_channels(x, grid, o)) out = out ? out + picked(s) : picked(s);
+  return out;
 }
 
 template <int kSpatial>
@@ -190,7 +219,7 @@ std::array<Value, 2> grid_sampler_backward(Value ct, Value x, Value grid, int64_
   results.pop_back();
   results.insert(results.begin() + 1, size_of(x, 1));
   check_shape("grid_sampler_backward", "grad_output", ct, results);
-  Sampled s = sampled(x, grid, o);
+  Sampled s = many_channels(x, grid, o);
   Dims at = counted(0, kSpatial + 1);
   at.push_back(2 * kSpatial + 1);
   Value wide = inside_only(s, prim::broadcast(move_dims(ct, {1}, {kSpatial + 1}), s.shape, at));
@@ -242,7 +271,8 @@ void add_grid_samplers(Table& t) {
   image.insert(image.end(), kSpatial, 4);
   grid.insert(grid.end(), kSpatial, 3);
   grid.push_back(kSpatial);
-  TensorSample x = tensor(DType::Float32, image), g = tensor(DType::Float32, grid).in(-0.9, 0.9), ct = x;
+  TensorSample x = tensor(DType::Float32, image), g = tensor(DType::Float32, grid).in(-0.9, 0.9), ct = x, many = x;
+  many.shape[1] = kManyChannels + 1;
   ct.shape.assign({2, 3});
   ct.shape.insert(ct.shape.end(), kSpatial, 3);
   std::string base = str("aten::grid_sampler_", kSpatial, "d");
@@ -252,7 +282,7 @@ void add_grid_samplers(Table& t) {
       .composed_in_opmath(grid_sampler<kSpatial>)
       .vjp(own_derivative(grid_sampler_vjp<kSpatial>))
       .one_dtype({"input", "grid"})
-      .samples({{x, g, 0, 0, false}, {x, g, 0, 2, true}, {x, g, 1, 1, false}});
+      .samples({{x, g, 0, 0, false}, {x, g, 0, 2, true}, {x, g, 1, 1, false}, {many, g, 0, 0, true}});
   t
       .op(str(
           base,
@@ -301,8 +331,17 @@ Value affine_grid(Value theta, Shape size, bool align_corners) {
                   same_size(size_of(theta, 2), spatial + 1),
               "affine_grid_generator: Expected a batch of ", spatial, "D affine matrices of shape [", size[0], ", ",
               spatial, ", ", spatial + 1, "] for size ", size, ", got ", type_of(theta));
-  Value grid = prim::dot_general(theta, base_grid(size, align_corners, dtype_of(theta)), {2}, {spatial}, {}, {});
-  return move_dims(grid, {1}, {spatial + 1});
+  // A product has too few terms to pay, and its results would have to be turned.
+  Shape shape(size.begin() + 1, size.end());
+  shape[0] = size[0];
+  shape.push_back(Expr(spatial));
+  auto term = [&](int64_t k) { return prim::broadcast(squeeze(narrow(theta, 2, k, 1), 2), shape, {0, spatial + 1}); };
+  Value out = term(spatial);
+  for (int64_t d = 0; d < spatial; ++d) {
+    Value line = base_line(size[d + 2], align_corners, dtype_of(theta));
+    out = out + term(spatial - 1 - d) * prim::broadcast(line, shape, {d + 1});
+  }
+  return out;
 }
 
 Value affine_grid_backward(Value g, Shape size, bool align_corners) {
@@ -314,6 +353,10 @@ Value affine_grid_backward(Value g, Shape size, bool align_corners) {
   check_shape("affine_grid_generator_backward", "grad", g, grid);
   return prim::dot_general(g, base_grid(size, align_corners, dtype_of(g)), counted(1, spatial), counted(0, spatial), {},
                            {});
+}
+
+std::vector<Value> affine_grid_vjp(const Saved& s) {
+  return {affine_grid_backward(s.ct(), s.arg<Shape>(1), s.arg<bool>(2))};
 }
 
 }  // namespace
@@ -343,6 +386,7 @@ void add_grid_sample(Table& t) {
   t.op("aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor")
       .doc("The grid of places that an affine map of the centres of an image of this size gives, for grid_sampler.")
       .composed_in_opmath(affine_grid)
+      .vjp(own_derivative(affine_grid_vjp))
       .samples({{floats(2, 2, 3), list({2, 3, 4, 5}), false}, {floats(1, 3, 4), list({1, 1, 2, 3, 1}), true}});
   t.op("aten::affine_grid_generator_backward(Tensor grad, SymInt[] size, bool align_corners) -> Tensor")
       .doc("The derivative of affine_grid_generator by the maps.")

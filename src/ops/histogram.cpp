@@ -104,7 +104,9 @@ Value counts(const std::vector<Value>& bins, const Shape& shape, Value weight, D
   Expr n = ir::product(shape);
   Value flat = full(0, {n}, t);
   if (same_size(size_of(at, 0), 0) || same_size(n, 0)) return prim::reshape(flat, shape);
-  flat = prim::scatter(flat, {where(inside, at, zeros_like(at))}, where(inside, w, zeros_like(w)), {0}, "add");
+  // The place alone says what is left out: it is all that goes to memory.
+  at = where(inside, at, constant_like(at, -1));
+  flat = prim::scatter(flat, {at}, where(ge(at, 0), w, zeros_like(w)), {0}, "add");
   return prim::reshape(flat, shape);
 }
 

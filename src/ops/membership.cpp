@@ -7,8 +7,8 @@
 namespace brasa::ops {
 namespace {
 
-// So many elements are compared with all of a set; for more it is sorted.
-constexpr int64_t kFew = 64;
+// So many elements are compared with all of a set, and so many of a set with all elements; of more the set is sorted.
+constexpr int64_t kFew = 64, kSmallSet = 256;
 
 Value compared(Value x, Value set) {
   int64_t last = rank_of(x);
@@ -30,7 +30,7 @@ Value among(Value x, Value set, bool invert) {
   Value all = flattened(convert(set, t));
   x = convert(x, t);
   Value found =
-      is_less(size_of(all, 0), kShortLine) || is_less(type_of(x).numel(), kFew) ? compared(x, all) : looked_up(x, all);
+      is_less(size_of(all, 0), kSmallSet) || is_less(type_of(x).numel(), kFew) ? compared(x, all) : looked_up(x, all);
   return invert ? logical_not(found) : found;
 }
 

@@ -23,7 +23,7 @@ constexpr Setting kSettings[] = {
     {Where::Environment, "XDG_CACHE_HOME", "<folder>", "The user's folder of caches; else HOME/.cache."},
     {Where::Environment, "HOME", "<folder>", "The user's folder; without it and the two above no kernels are kept."},
     {Where::Environment, "BRASA_CPU_TARGET",
-     "x86-64 | x86-64+avx2 | x86-64+avx512 | x86-64+avx512+bf16 | x86-64+avx512+bf16+amx",
+     "x86-64 | x86-64+avx2 | x86-64+avx512 | x86-64+avx512+vnni | x86-64+avx512+bf16 | x86-64+avx512+bf16+amx",
      "The instructions that kernels use; else those that are fastest on this processor."},
     {Where::Environment, "BRASA_EAGER_BACKEND", "inductor | interpreter",
      "What runs the operators outside of compiled functions."},

@@ -195,7 +195,7 @@ TEST(Dot, Bytes) {
   auto wide = [](Value x) { return prim::convert(x, DType::Int32); };
   for (DType a : {DType::Int8, DType::UInt8})
     for (DType b : {DType::Int8, DType::UInt8})
-      for (int64_t k : {0, 16, 37, 130}) {
+      for (int64_t k : {0, 3, 16, 37, 130}) {
         bool of_a = k % 2, of_b = a == b;
         In first{a, {of_a ? k : 50, of_a ? 50 : k}, a == DType::Int8 ? -128.0 : 0.0, a == DType::Int8 ? 127.0 : 255.0},
             second{
@@ -250,19 +250,23 @@ TEST(Dot, TilesInAllLayouts) {
       }
 }
 
-// In every layout, but not where sums of floats have one order. Bytes are pairs of 16-bit integers on every x86-64 processor.
-TEST(Dot, PairsInAllLayouts) {
+// In every layout, but not where sums of floats have one order. Bytes are pairs of 16-bit integers on every x86-64 processor that does not
+// add up four products at a time.
+TEST(Dot, WordsInAllLayouts) {
   struct Case {
     DType dtype;
     const char* target;
-    bool strict, pairs;
+    bool strict;
+    const char* product;
   };
-  for (const Case& c : {Case{DType::BFloat16, "x86-64+avx512+bf16", false, true},
-                        {DType::BFloat16, "x86-64+avx512+bf16", true, false},
-                        {DType::Int8, "x86-64+avx2", false, true},
-                        {DType::Int8, "x86-64", true, true},
-                        {DType::UInt8, "x86-64+avx512", false, true},
-                        {DType::Int8, "aarch64", false, false}})
+  for (const Case& c : {Case{DType::BFloat16, "x86-64+avx512+bf16", false, "pair_product"},
+                        {DType::BFloat16, "x86-64+avx512+bf16", true, ""},
+                        {DType::Int8, "x86-64+avx2", false, "pair_product"},
+                        {DType::Int8, "x86-64", true, "pair_product"},
+                        {DType::UInt8, "x86-64+avx512", false, "pair_product"},
+                        {DType::Int8, "x86-64+avx512+vnni", true, "quad_product"},
+                        {DType::UInt8, "x86-64+avx512+bf16", false, "quad_product"},
+                        {DType::Int8, "aarch64", false, ""}})
     for (bool of_a : {false, true})
       for (bool of_b : {false, true}) {
         ir::Graph graph(ir::Level::Primitives);
@@ -279,18 +283,26 @@ TEST(Dot, PairsInAllLayouts) {
         CompilerOptions options;
         options.target = c.target;
         options.numbers = c.strict ? Numbers::Strict : Numbers::Default;
-        bool pairs = false;
+        std::string product;
         for (const std::string& text : kernel_texts(graph, facts, options))
-          pairs |= text.find("pair_product") != text.npos;
-        EXPECT_EQ(pairs, c.pairs) << name(c.dtype) << ' ' << c.target << ' ' << of_a << of_b;
+          for (const char* each : {"pair_product", "quad_product"})
+            if (text.find(each) != text.npos) product += each;
+        EXPECT_EQ(product, c.product) << name(c.dtype) << ' ' << c.target << ' ' << of_a << of_b;
       }
+}
+
+// Results that no cache holds, with rows of whole lines, and with rows that begin within lines.
+TEST(Dot, PastTheCaches) {
+  for (int64_t n : {2112, 2100})
+    check_both({{DType::Float32, {1030, 2}}, {DType::Float32, {2, n}}},
+               [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {})}; });
 }
 
 // Where the second operand is beyond the second cache, its next panel is asked for, whatever panels hold on this target.
 TEST(Dot, LargeOnEveryTarget) {
   for (DType dtype : {DType::BFloat16, DType::Float32, DType::Int8})
-    for (const char* target :
-         {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16", "x86-64+avx512+bf16+amx", "aarch64"})
+    for (const char* target : {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+vnni", "x86-64+avx512+bf16",
+                               "x86-64+avx512+bf16+amx", "aarch64"})
       for (bool of_b : {false, true})
         for (int64_t k : {1024, 1023}) {
           ir::Graph graph(ir::Level::Primitives);

@@ -17,7 +17,7 @@ using Values = std::vector<ir::Value>;
 // Sizes without elements, with one, of small factors, primes, and a product of a large prime.
 TEST(Fft, AnySize) {
   for (DType t : {DType::Float32, DType::Float64})
-    for (int64_t n : {0, 1, 2, 12, 53, 64, 134, 199, 211})
+    for (int64_t n : {0, 1, 2, 12, 53, 64, 73, 134, 149, 199, 211})
       for (bool forward : {false, true})
         check_both({{t, {3, n, 2}}, {t, {3, n, 2}}}, [forward](const Values& v) {
           auto [a, b] = ops::prim::fft(v[0], v[1], 1, forward);
@@ -81,6 +81,24 @@ TEST(Fft, PartsWhereTheyLie) {
                         e, joined(f, g, shape[1])};
         });
       }
+}
+
+// Complex lines of which some lie beside each other, in runs of any length.
+TEST(Fft, RunsOfLines) {
+  using ops::prim::concat, ops::prim::fft, ops::prim::reshape, ops::prim::slice;
+  for (DType t : {DType::Float32, DType::Float64})
+    for (int64_t beside : {1, 2, 3, 7, 11})
+      for (int64_t n : {2, 12, 37})
+        check_both({{t, {5, n, beside, 2}}}, [](const Values& v) {
+          ir::Shape s = ops::shape_of(v[0]), parts = s;
+          parts.back() = 1;
+          ir::Shape plane(s.begin(), s.end() - 1);
+          auto part = [&](int64_t i) { return reshape(slice(v[0], {0, 0, 0, i}, parts, {1, 1, 1, 1}), plane); };
+          auto [a, b] = fft(part(0), part(1), 1, true);
+          auto [c, d] = fft(part(1), part(0), 1, true);
+          return Values{concat({reshape(a, parts), reshape(b, parts)}, 3),
+                        concat({reshape(c, parts), reshape(d, parts)}, 3)};
+        });
 }
 
 // Complex results whose dimensions stand in another order, as a short-time transform's do.

@@ -12,8 +12,8 @@ namespace brasa::compiler {
 namespace {
 
 TEST(Legality, GraphsOfLoops) {
-  for (const char* target :
-       {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16", "x86-64+avx512+bf16+amx", "nvptx+sm_80"})
+  for (const char* target : {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+vnni", "x86-64+avx512+bf16",
+                             "x86-64+avx512+bf16+amx", "nvptx+sm_80"})
     for (bool symbolic : {false, true}) {
       ir::Graph graph(ir::Level::Primitives);
       ir::Facts facts(std::vector<int64_t>{48, 70});

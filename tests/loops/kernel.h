@@ -24,7 +24,8 @@ using ir::Value;
 /// The CPU targets that this machine runs.
 inline std::vector<std::string> targets() {
   std::vector<std::string> out;
-  for (const char* t : {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16", "x86-64+avx512+bf16+amx"})
+  for (const char* t :
+       {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+vnni", "x86-64+avx512+bf16", "x86-64+avx512+bf16+amx"})
     if (runtime::cpu::supports(t)) out.emplace_back(t);
   return out;
 }

@@ -210,6 +210,33 @@ TEST_P(Scalars, PairProducts) {
   }
 }
 
+// Of signed bytes by unsigned ones, the extreme ones, too, added up in vectors of every width: exact.
+TEST_P(Scalars, QuadProducts) {
+  constexpr int64_t lanes = 37, terms = 9;
+  std::vector<int8_t> a(4 * lanes * terms);
+  std::vector<uint8_t> b(4 * terms);
+  for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<int8_t>(i % 5 ? i * 37 % 256 - 128 : -128);
+  for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<uint8_t>(i % 3 ? i * 91 : 255);
+  for (int width : {1, 4, 8, 16}) {
+    Kernel k;
+    Value va = k.b.buffer(DType::Int32, lanes * terms), vb = k.b.buffer(DType::Int32, terms);
+    Value out = k.b.buffer(DType::Int32, lanes);
+    Expr i = k.b.loop("vector", lanes, width, 2), j = k.b.loop("serial", terms);
+    Value sum = k.b.reduce(k.b.quad_product(k.b.load(va, j * lanes + i), k.b.load(vb, j)), {j}, "add");
+    k.b.store(out, i, k.b.op(ops::ScalarOp::Add, {sum, k.b.quad_product(k.b.load(va, i), k.b.load(vb, 0))}));
+    k.compile(GetParam());
+    std::vector<int32_t> got(lanes);
+    k.run({a.data(), b.data(), got.data()});
+    for (size_t p = 0; p < lanes; ++p) {
+      int32_t want = 0;
+      for (size_t q = 0; q <= terms; ++q)
+        for (size_t byte = 0; byte < 4; ++byte)
+          want += a[4 * (q % terms * lanes + p) + byte] * b[4 * (q % terms) + byte];
+      EXPECT_EQ(got[p], want) << "width " << width << ", lane " << p;
+    }
+  }
+}
+
 // Every count of tiles and of steps, and every kind, against sums of integers, which are exact.
 TEST_P(Scalars, TileProducts) {
   if (!GetParam().ends_with("+amx")) return;

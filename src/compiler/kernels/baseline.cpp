@@ -47,7 +47,7 @@ double cost_of_optimizing(double code) {
 bool has_baseline(std::string_view text, std::string_view target) {
   if (tiers() == Tiers::Optimized || recording_pack()) return false;
   if (!target.starts_with("x86-64") || target.ends_with(";fast")) return false;
-  for (LoopOp op : {LoopOp::Scan, LoopOp::PairProduct, LoopOp::TileProduct})
+  for (LoopOp op : {LoopOp::Scan, LoopOp::PairProduct, LoopOp::QuadProduct, LoopOp::TileProduct})
     if (text.find(loop_op(op)->name()) != text.npos) return false;
   // Updates of one element by several lanes.
   return text.find("combine=\"") == text.npos;

@@ -101,12 +101,15 @@ std::string needed(std::string target, const std::string& text) {
   struct Feature {
     std::string_view name;
     LoopOp used_by;
+    std::string_view otherwise;
   };
   auto has = [&](LoopOp op) { return text.find(loop_op(op)->name()) != text.npos; };
-  for (auto [name, op] : {Feature{"+amx", LoopOp::TileProduct}, {"+bf16", LoopOp::PairProduct}}) {
+  for (auto [name, op, otherwise] : {Feature{"+amx", LoopOp::TileProduct, ""},
+                                     {"+bf16", LoopOp::PairProduct, "+vnni"},
+                                     {"+vnni", LoopOp::QuadProduct, ""}}) {
     if (!target.ends_with(name)) continue;
     if (has(op)) break;
-    target.resize(target.size() - name.size());
+    target.replace(target.size() - name.size(), name.size(), otherwise);
   }
   return target;
 }

@@ -287,35 +287,39 @@ constexpr auto eigh = []<class T>(std::type_identity<T>, const LibraryCall& call
   });
 };
 
+// A wide matrix as its transpose, conj(V) S Uᵀ, which memory holds column by column: LAPACK factors columns sooner than rows, and its results are
+// V's adjoint and U where they are wanted.
 constexpr auto svd = []<class T>(std::type_identity<T>, const LibraryCall& call) {
   bool full = call.args[1].get<bool>(), with_vectors = call.args[2].get<bool>();
   Stack in(call.inputs[0], 2), us(call.outputs[0], 2), values(call.outputs[1], 1), vs(call.outputs[2], 2);
+  bool turned = in.rows <= in.cols;
   each(in, [&](int64_t b) {
-    Scratch<T> a = in.columns<T>(b);
-    int m = narrow(in.rows), n = narrow(in.cols), k = std::min(m, n);
-    if (k == 0) {
+    int m = narrow(turned ? in.cols : in.rows), n = narrow(turned ? in.rows : in.cols);
+    if (n == 0) {
       for (const Stack* s : {&us, &vs})
         for (int64_t i = 0; i < s->rows * s->cols; ++i) s->at<T>(b)[i] = T(i / s->cols == i % s->cols);
       return;
     }
-    Scratch<T> u(us.rows * us.cols), v(vs.rows * vs.cols);
-    std::vector<int> ints(8 * k);
-    int64_t least = k, most = std::max(m, n);
+    Scratch<T> a = turned ? in.copy<T>(b) : in.columns<T>(b);
+    Scratch<T> u(turned ? 0 : us.rows * us.cols), v(turned ? 0 : vs.rows * vs.cols);
+    T *left = turned ? vs.at<T>(b) : u.data(), *right = turned ? us.at<T>(b) : v.data();
+    int right_ld = std::max(1, narrow(turned ? us.cols : vs.rows));
+    std::vector<int> ints(8 * n);
+    int64_t least = n, most = m;
     std::vector<Real<T>> reals(kComplex<T> ? least * std::max(5 * least + 7, 2 * most + 2 * least + 1) : 0);
-    int rows = std::max(1, narrow(vs.rows));
     check_finite("linalg.svd", a);
     int info = with_work<T>("gesdd", [&](T* work, int* length, int* info) {
       const auto& gesdd = BRASA_LAPACK(T, gesdd);
       const char* which = !with_vectors ? "N" : full ? "A" : "S";
       Real<T>* s = values.at<Real<T>>(b);
       if constexpr (kComplex<T>)
-        gesdd(which, &m, &n, a.data(), &m, s, u.data(), &m, v.data(), &rows, work, length, reals.data(), ints.data(),
-              info, kLength);
+        gesdd(which, &m, &n, a.data(), &m, s, left, &m, right, &right_ld, work, length, reals.data(), ints.data(), info,
+              kLength);
       else
-        gesdd(which, &m, &n, a.data(), &m, s, u.data(), &m, v.data(), &rows, work, length, ints.data(), info, kLength);
+        gesdd(which, &m, &n, a.data(), &m, s, left, &m, right, &right_ld, work, length, ints.data(), info, kLength);
     });
     check_converged("linalg.svd", "singular values", info);
-    if (!with_vectors) return;
+    if (!with_vectors || turned) return;
     us.put(b, u.data());
     vs.put(b, v.data());
   });

@@ -56,6 +56,13 @@ struct Stack {
   Scratch<T> columns(int64_t b) const {
     return columns<T>(b, cols);
   }
+  // As it lies, which is the transpose for LAPACK.
+  template <class T>
+  Scratch<T> copy(int64_t b) const {
+    Scratch<T> out(rows * cols);
+    std::copy_n(at<T>(b), rows * cols, out.data());
+    return out;
+  }
   // The first `n`, and back from column-major memory.
   template <class T>
   Scratch<T> columns(int64_t b, int64_t n, int64_t room = 0) const {

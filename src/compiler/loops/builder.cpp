@@ -171,6 +171,10 @@ Value LoopBuilder::pair_product(Value a, Value b, DType sum) {
   return graph_.add(loop_op(LoopOp::PairProduct), {a, b}, {{sum, {}, false}})->out();
 }
 
+Value LoopBuilder::quad_product(Value a, Value b) {
+  return graph_.add(loop_op(LoopOp::QuadProduct), {a, b}, {{DType::Int32, {}, false}})->out();
+}
+
 Value LoopBuilder::scale(Value x, Value n) { return graph_.add(loop_op(LoopOp::Scale), {x, n}, {type_of(x)})->out(); }
 
 Value LoopBuilder::tile_product(const TileProduct& p) {

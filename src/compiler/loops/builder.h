@@ -59,6 +59,7 @@ class LoopBuilder {
   ir::Value stage(ir::Value value, const std::vector<ir::Expr>& ranges, std::string_view space = "local");
   ir::Value unlikely(ir::Value condition, ir::Value rare, ir::Value usual);
   ir::Value pair_product(ir::Value a, ir::Value b, DType sum);
+  ir::Value quad_product(ir::Value a, ir::Value b);
   ir::Value scale(ir::Value x, ir::Value n);
   ir::Value tile_product(const TileProduct& p);
   ir::Value table(const std::vector<int64_t>& bits, DType dtype);

@@ -25,6 +25,7 @@ constexpr const char* kSchemas[] = {
     "loop::stage(Tensor value, SymInt[] ranges, str space) -> Tensor",
     "loop::unlikely(Tensor condition, Tensor rare, Tensor usual) -> Tensor",
     "loop::pair_product(Tensor a, Tensor b) -> Tensor",
+    "loop::quad_product(Tensor a, Tensor b) -> Tensor",
     "loop::scale(Tensor x, Tensor n) -> Tensor",
     "loop::table(int[] bits, ScalarType dtype) -> Tensor",
     "loop::tile_product(Tensor a, Tensor b, SymInt a_at, SymInt a_row, SymInt a_step, SymInt b_at, SymInt steps, int rows, int columns, str kind) -> Tensor",

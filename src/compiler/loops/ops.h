@@ -45,6 +45,8 @@
 //   loop::pair_product(Tensor a, Tensor b) -> Tensor
 //       low · low + high · high of two words (int32): float32 where these hold two bfloat16 each, int32 where they hold integers. Where a
 //       reduction adds floats up, the target's instruction may do both; that takes denormal numbers as 0.
+//   loop::quad_product(Tensor a, Tensor b) -> Tensor
+//       The sum (int32) of the products of the four bytes of a word each (int32): those of `a` are signed, those of `b` are not.
 //   loop::scale(Tensor x, Tensor n) -> Tensor
 //       x · 2^n, rounded once, by the target's instruction. n: a number of x's dtype without a fraction, or -infinity.
 //   loop::table(int[] bits, ScalarType dtype) -> Tensor
@@ -70,6 +72,7 @@ enum class LoopOp : uint8_t {
   Stage,
   Unlikely,
   PairProduct,
+  QuadProduct,
   Scale,
   Table,
   TileProduct,

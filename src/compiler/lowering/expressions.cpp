@@ -1,5 +1,8 @@
 #include "compiler/lowering/expressions.h"
 
+#include <limits>
+
+#include "compiler/loops/ops.h"
 #include "support/error.h"
 #include "support/fresh_stack.h"
 #include "support/hash.h"
@@ -215,9 +218,18 @@ Expr Expressions::picked(Value indices, const Index& index, Expr size, Value mas
   return bound_place(at(indices, index, there ? Value{} : mask), size);
 }
 
+// Places that are short numbers stay such until they are bounded: processors gather more of them at once.
 Expr Expressions::bound_place(Value place, Expr size) {
+  using ops::ScalarOp;
   Value last = b_.index(size - 1);
-  place = b_.op(ops::ScalarOp::Max, {b_.op(ops::ScalarOp::Min, {place, last}), b_.index(0)});
+  const ir::Node* n = place.node;
+  if (scalar_op_of(n->op) == ScalarOp::Convert && type_of(n->arg<Value>(0)).dtype == DType::Int32) {
+    last = b_.op(ScalarOp::Min, {last, b_.index(std::numeric_limits<int32_t>::max())});
+    place = b_.op(ScalarOp::Min, {n->arg<Value>(0), b_.convert(last, DType::Int32)});
+    place = b_.convert(b_.op(ScalarOp::Max, {place, b_.convert(b_.index(0), DType::Int32)}), DType::Int64);
+  } else {
+    place = b_.op(ScalarOp::Max, {b_.op(ScalarOp::Min, {place, last}), b_.index(0)});
+  }
   auto [it, added] = bound_.try_emplace(place);
   if (added) it->second = b_.bind(place, size);
   return it->second;

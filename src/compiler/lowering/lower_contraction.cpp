@@ -93,7 +93,7 @@ class Contraction {
     if (last && s_.along_k) return l_.b().loop("vector", k_[i], s_.width);
     Expr inside(1);
     for (size_t d = i; d < k_.size(); ++d) inside = inside * k_[d];
-    if (s_.pairs) return l_.b().loop("serial", floordiv(k_[i], 2), 1, s_.k_unroll);
+    if (in_words()) return l_.b().loop("serial", floordiv(k_[i], s_.neighbours), 1, s_.k_unroll);
     bool expanded = i > 0 && inside.is_constant() && inside.constant() > 0 && inside.constant() <= kCopies;
     return l_.b().loop("serial", k_[i], 1, expanded ? static_cast<int>(k_[i].constant()) : last ? s_.k_unroll : 1);
   }
@@ -277,7 +277,7 @@ class Contraction {
   // What panels are read from, and where the one behind this begins.
   Words next_panel() const {
     Words from{operand(1), column_index(first_column_ + tile_, Index(k_.size(), Expr(0)))};
-    if (s_.pairs) return *words_of(from.value, from.at);
+    if (in_words()) return *words_of(from.value, from.at);
     for (Value& v = from.value; is_view(prim_of(v)) || converts(v.node); v = v.node->arg<Value>(0))
       if (!converts(v.node)) from.at = view_index(v.node, from.at);
     return from;
@@ -292,7 +292,7 @@ class Contraction {
       step = step * k->args[0] + k;
       steps = steps * k->args[0];
     }
-    Expr piece = ceildiv(tile_, tiles_in_block_);  // words of pairs, else elements
+    Expr piece = ceildiv(tile_, tiles_in_block_);  // words or elements
     Value buffer = l_.input_buffer(static_cast<size_t>(g_.graph->input_index(panels)));
     Expr first = place_in(*g_.graph, panels, at);
     l_.b().prefetch(buffer, first + (tile_in_block_ * steps + step) * piece, {lane_}, 2);
@@ -300,44 +300,68 @@ class Contraction {
 
   Value sum() {
     if (s_.next_panel) prefetch_panel();
-    if (s_.pairs) return sum_of_pairs();
+    if (in_words()) return sum_of_words();
     return l_.b().reduce(product(), k_loops_, "add");
   }
-  Value product(Value mask = {}) {
+  Value product() {
     DType acc = accumulator_of(dot_->types[0].dtype);
-    Value a = l_.b().convert(first_operand(mask), acc), b = l_.b().convert(second_operand(mask), acc);
+    Value a = l_.b().convert(first_operand(), acc), b = l_.b().convert(second_operand(), acc);
     return l_.b().op(ops::ScalarOp::Mul, {a, b});
   }
 
-  // Of an odd number of products the last one is added alone.
-  Value sum_of_pairs() {
+  bool in_words() const { return s_.neighbours > 1; }
+
+  // What is left behind the last whole word is added as one with zeros behind it, which the panels have there, too.
+  Value sum_of_words() {
     LoopBuilder& b = l_.b();
-    Expr k = k_[0], pairs = ceildiv(k, 2);
-    auto at = [&](Expr pair, int64_t half) {
-      if (!k.is_constant()) pair = b.bounded(pair, pairs);
-      k_at_ = {pair * Expr(2) + half};
-    };
-    using ops::ScalarOp;
-    auto bits = [&](Value v) { return b.convert(b.bitcast(v, DType::Int16), DType::Int32); };
-    auto with = [&](ScalarOp op, Value v, int64_t bits) { return b.op(op, {v, b.constant(bits, DType::Int32)}); };
-    auto word = [&](auto operand) {
-      at(k_loops_[0], 0);
-      Value low = with(ScalarOp::BitAnd, bits(operand()), 0xffff);
-      at(k_loops_[0], 1);
-      return b.op(ScalarOp::BitOr, {low, with(ScalarOp::Shl, bits(operand()), 16)});
-    };
-    Value first = word([&] { return first_operand(); }), second = word([&] { return second_operand(); });
-    Value sum = b.reduce(b.pair_product(first, second, accumulator_of(dot_->types[0].dtype)), k_loops_, "add");
-    if (provably_divisible(k, 2)) return sum;
-    at(floordiv(k, 2), 0);
-    Value odd = k.is_constant() ? Value{} : b.op(ScalarOp::Eq, {b.index(mod(k, 2)), b.index(1)});
-    return b.op(ScalarOp::Add, {sum, product(odd)});
+    Expr k = k_[0], each = s_.neighbours;
+    Value sum = b.reduce(product_of_words(k_loops_[0], each), k_loops_, "add");
+    if (provably_divisible(k, s_.neighbours)) return sum;
+    return b.op(ops::ScalarOp::Add, {sum, product_of_words(floordiv(k, each), mod(k, each))});
+  }
+  // Of the words at this place along k, with so many elements.
+  Value product_of_words(Expr at, Expr elements) {
+    LoopBuilder& b = l_.b();
+    if (!k_[0].is_constant()) at = b.bounded(at, ceildiv(k_[0], s_.neighbours));
+    Value some = l_.expressions().within(0, 0, elements);
+    Value x = first_word(at, elements, some), y = second_word(at, some);
+    if (s_.neighbours == 2) return b.pair_product(x, y, accumulator_of(dot_->types[0].dtype));
+    return type_of(operand(0)).dtype == DType::Int8 ? b.quad_product(x, y) : b.quad_product(y, x);
   }
 
-  // As it was before it was widened, where pairs of it are added up or tiles multiply it.
+  Value first_word(Expr at, Expr elements, Value some) {
+    using ops::ScalarOp;
+    LoopBuilder& b = l_.b();
+    if (auto from = words_of(operand(0), row_index(inside_rows(m_at_), {at * s_.neighbours})))
+      return l_.expressions().at(from->value, from->at, some);
+    const int bits = 32 / s_.neighbours;
+    const DType raw = bits == 8 ? DType::Int8 : DType::Int16;
+    auto with = [&](ScalarOp op, Value v, int64_t n) { return b.op(op, {v, b.constant(n, DType::Int32)}); };
+    Value word;
+    for (int i = 0; i < s_.neighbours; ++i) {
+      if (provably_less(i, elements) == std::optional(false)) break;
+      k_at_ = {at * s_.neighbours + i};
+      Value mask = l_.expressions().within(i, 0, elements);
+      Value part = b.convert(b.bitcast(first_operand(mask), raw), DType::Int32);
+      if (mask) part = b.op(ScalarOp::Select, {mask, part, b.constant(0, DType::Int32)});
+      if (i + 1 < s_.neighbours) part = with(ScalarOp::BitAnd, part, (int64_t{1} << bits) - 1);
+      if (i > 0) part = with(ScalarOp::Shl, part, bits * i);
+      word = word ? b.op(ScalarOp::BitOr, {word, part}) : part;
+    }
+    return word;
+  }
+  Value second_word(Expr at, Value some) {
+    Words from = *words_of(operand(1), column_index(n_at_, {at * s_.neighbours}));
+    const ir::Shape& panels = type_of(from.value).shape;
+    bool filled = whole_tiles(panels[panels.size() - 3] * panels.back(), tile_);
+    Expressions& e = l_.expressions();
+    return e.at(from.value, from.at, e.both(filled ? Value{} : within_columns(), some));
+  }
+
+  // As it was before it was widened, where words of it are multiplied or tiles multiply it.
   Value operand(size_t i) const {
     Value v = dot_->arg<Value>(i);
-    return s_.pairs || s_.matrix_tiles ? unwidened(v) : v;
+    return in_words() || s_.matrix_tiles ? unwidened(v) : v;
   }
 
   Value first_operand(Value mask = {}) {
@@ -354,16 +378,18 @@ class Contraction {
     LoopBuilder& b = l_.b();
     Expr row = b.loop("serial", s_.rows), k = b.loop("vector", k_[0], s_.width, 1);
     Expr m = inside_rows(row_tile_ * Expr(s_.rows) + row);
-    return staged_rows_ = b.stage(l_.expressions().at(operand(0), row_index(m, {k})), {row, k});
+    Value v = l_.expressions().at(operand(0), row_index(m, {k}));
+    if (!in_words()) v = b.convert(v, accumulator_of(dot_->types[0].dtype));
+    return staged_rows_ = b.stage(v, {row, k});
   }
 
-  Value second_operand(Value mask = {}) {
+  Value second_operand() {
     Value v = operand(1);
     Index index = column_index(n_at_);
     Expressions& e = l_.expressions();
-    if (Value whole = filled_up(v, index, n_at_, tile_)) return e.at(whole, index, mask);
-    if (s_.along_k) return e.at(v, column_index(inside(n_at_, columns_, tile_)), mask);
-    return e.at(v, index, e.both(within_columns(), mask));
+    if (Value whole = filled_up(v, index, n_at_, tile_)) return e.at(whole, index);
+    if (s_.along_k) return e.at(v, column_index(inside(n_at_, columns_, tile_)));
+    return e.at(v, index, within_columns());
   }
 
   // Panels are filled up with zeros, which may be read: what `v` is a slice of, if `at`, which goes through a tile of so many rows or

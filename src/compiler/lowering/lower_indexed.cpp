@@ -38,6 +38,10 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
   Value in_update, mask;  // threads that have an element of an update, and of these those that write it
   Expr part = schedule.parts > 1 ? b.loop("block", schedule.parts) : Expr(0);
   for (const Axis& a : schedule.axes) {
+    if (a.spelled_out) {
+      free.push_back(Expr(0));  // inside
+      continue;
+    }
     const char* parallel = schedule.threads ? "block" : "parallel";
     Expr pieces = a.piece ? ceildiv(a.extent, a.piece) : a.extent;
     if (a.piece && schedule.threads) pieces = floordiv(pieces, schedule.threads);
@@ -62,9 +66,11 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
   }
   for (size_t i = 0; i < free.size(); ++i) {
     const Axis& a = schedule.axes[i];
+    if (a.spelled_out) free[i] = b.loop("unroll", a.extent);
     if (!a.piece) continue;
     Expr inside = pieces_of(a.extent, a.piece).inside(free[i]);
-    free[i] = free[i] * Expr(a.piece) + b.loop(schedule.threads ? "serial" : "vector", inside, schedule.width, 1);
+    const char* loop = schedule.threads || a.kind != Axis::Vector ? "serial" : "vector";
+    free[i] = free[i] * Expr(a.piece) + b.loop(loop, inside, schedule.width, 1);
   }
   Index place(shape.size()), update = front;
   for (size_t i = 0; i < dims.size(); ++i) {

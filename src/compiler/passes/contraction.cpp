@@ -60,9 +60,12 @@ ContractionTile matrix_tile(Expr m, Expr n) {
   return {tiles(m) * kMatrixTile, tiles(n), kMatrixTile};
 }
 
-bool in_pairs(Value operand, const Machine& machine) {
+int neighbours_of_a_step(Value operand, const Machine& machine) {
   DType t = type_of(unwidened(operand)).dtype;
-  return t == DType::BFloat16 ? adds_pairs(machine) : t == DType::Int16 && machine.integer_pairs;
+  bool adds = t == DType::BFloat16 ? adds_pairs(machine)
+              : t == DType::Int16  ? machine.integer_pairs
+                                   : size_of(t) == 1 && machine.quads;
+  return adds ? static_cast<int>(in_a_word(t)) : 1;
 }
 
 bool at_least(Expr e, int64_t least, const PassContext& context) {
@@ -277,10 +280,12 @@ class Contractions {
     // On a GPU a sum whose length nobody knows is no better than a library's.
     bool known = k.is_constant() && m.is_constant() && n.is_constant();
     if (k.is(1) || (of_vectors(m, n, k) && (!m_.gpu || known))) return product_of_vectors(a, b);
+    Value moved;
     if (!m_.gpu) {
-      // What tiles multiply, or what is added up in pairs.
+      // What tiles multiply, or what is added up in pairs or fours.
       bool tiles = m_.tiles && narrowed(a, b, t) && at_least(m, 16) && at_least(n, 16) && at_least(k, 16);
-      bool in_words = tiles || paired(a, b, t);
+      bool fours = !tiles && t == DType::Int32 && m_.quads && narrowed(a, b, t);
+      bool in_words = tiles || fours || paired(a, b, t);
       ContractionTile tile = tiles ? matrix_tile(m, n) : contraction_tile(m, n, t, m_);
       // Columns of b that lie side by side are a vector, as well as what is summed where both operands lie along k.
       auto in_a = matrix_steps(a), in_b = matrix_steps(b);
@@ -293,6 +298,14 @@ class Contractions {
       bool pack = tiles || (wide ? at_least(m, kPackingRows) && (!full || in_words || at_least(n * k, kLarge))
                                  : !deep || m_.one_order || at_least(m, 48));
       bool words = pack && in_words;
+      // Of like signs those of b are turned, which moves each row of the product by as much.
+      DType as = ops::dtype_of(b);
+      if (words && fours && as == ops::dtype_of(a)) {
+        const bool up = as == DType::Int8;
+        as = up ? DType::UInt8 : DType::Int8;
+        moved = reduced(prim::convert(a, DType::Int32), {rank - 1}, "add");
+        moved = ops::pointwise("mul", moved, up ? -128 : 128);
+      }
       if (pack && !tiles) tile = contraction_tile(m, n, t, context_);
       // What is used often is widened once, on its way to memory, and not for each product.
       bool narrow_rows = is_reduced_floating(t) || widens(source_of(a, probe(sa)).value.node);
@@ -302,27 +315,29 @@ class Contractions {
         b = prim::convert(b, accumulator_of(t));
         if (in_a && in_a->column.is(1)) in_order(a);
       }
-      auto packed = [&](Value v, int64_t dim, int64_t width) {
+      auto packed = [&](Value v, int64_t dim, int64_t width, DType as) {
         return once_each(v, [&](Value each) {
           if (!words) return panels(each, dim, width, rank_of(each) - 2);
           return panels_of_words(each, dim, tiles ? Expr(width) : panel_width(shape_of(each)[dim], width),
-                                 tiles ? kMatrixTile : 1, out_);
+                                 tiles ? kMatrixTile : 1, as, out_);
         });
       };
-      b = pack ? packed(b, rank - 1, tile.columns()) : in_order(b);
+      b = pack ? packed(b, rank - 1, tile.columns(), as) : in_order(b);
       bool across = in_a ? !in_a->column.is(1) : tiles && is(step_within(a, rank - 2, tile.rows), 1);
       // Columns that lie near each other are read as they lie, if the second cache holds them; but for pairs.
       bool far = !in_a || words || at_least(m * k, kBeyondCache) || at_least(in_a->column, kFarColumn / size_of(t));
       bool pack_rows = across && far && at_least(n, 16) && at_least(m * k, kLarge / 16);
       // What is read as words is not widened.
       if (words && !pack_rows) in_order(a);
-      if (pack_rows) a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes));
+      if (pack_rows) a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes), ops::dtype_of(a));
       DType multiplied = widened ? accumulator_of(t) : t;
       a = prim::convert(a, multiplied);
       b = prim::convert(b, multiplied);
     }
     Dims batches = counted(batch);
-    return prim::convert(prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches), t);
+    Value product = prim::convert(prim::dot_general(a, b, {rank - 1}, {rank - 2}, batches, batches), t);
+    if (!moved) return product;
+    return prim::binary("add", product, prim::broadcast(moved, shape_of(product), counted(rank - 1)));
   }
 
   // Both operands of a product of this dtype as what is added up in pairs: bfloat16, or bytes as 16 bits.

@@ -23,8 +23,8 @@ ContractionTile matrix_tile(ir::Expr m, ir::Expr n);
 
 /// Whether products may be added up in pairs (Machine::pairs), which rounds in an order of its own.
 bool adds_pairs(const Machine& machine);
-/// Whether those of operands as this one is, widened or not, are.
-bool in_pairs(ir::Value operand, const Machine& machine);
+/// How many neighbours along k one step of a product adds up whose operands lie in words, this one among them, widened or not.
+int neighbours_of_a_step(ir::Value operand, const Machine& machine);
 
 /// How many rows or columns of a product an operand gives: elements along the dimensions that are neither summed nor of the batch.
 ir::Expr free_size(ir::Value operand, std::vector<int64_t> summed, const std::vector<int64_t>& batch);

@@ -29,9 +29,9 @@ Value unwidened(Value operand) {
 
 int64_t in_a_word(DType t) { return 4 / size_of(t); }
 
-Value panels_of_words(Value v, int64_t dim, Expr width, int64_t multiple, Primitives& out) {
+Value panels_of_words(Value v, int64_t dim, Expr width, int64_t multiple, DType as, Primitives& out) {
   int64_t rank = ops::rank_of(v), batch = rank - 2, other = dim == batch ? batch + 1 : batch;
-  const DType t = ops::dtype_of(v), raw = is_byte(t) ? t : DType::Int16;
+  const DType t = ops::dtype_of(v), raw = is_byte(t) ? t : DType::Int16, read = is_byte(t) ? as : raw;
   const int64_t each = in_a_word(t), bits = 32 / each;
   const Dims order = joined(ops::counted(0, batch), {dim, other});  // it is its own inverse
   v = prim::transpose(v, order);
@@ -58,11 +58,12 @@ Value panels_of_words(Value v, int64_t dim, Expr width, int64_t multiple, Primit
   };
   Value packed = part(0);
   for (int64_t i = 1; i < each; ++i) packed = ops::pointwise("bit_or", packed, part(i));
+  if (as != t) packed = ops::pointwise("bit_xor", packed, static_cast<int32_t>(0x80808080));
   in_memory(packed, out);
   const Shape parts = shape({count, words, width, each});
   Value all = prim::broadcast(packed, parts, ops::counted(0, rank + 1));
   Value shift = prim::slice(prim::iota({32}, 0, DType::Int32), {0}, {each}, {bits});
-  Value x = prim::bitcast(prim::convert(ops::pointwise("shr", all, ops::broadcast_to(shift, parts)), raw), t);
+  Value x = prim::bitcast(prim::convert(ops::pointwise("shr", all, ops::broadcast_to(shift, parts)), read), as);
   x = prim::transpose(x, joined(swapped, {batch + 3}));
   return prim::transpose(first_of(prim::reshape(x, shape({count * width, words * each})), s), order);
 }

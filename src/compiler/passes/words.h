@@ -14,8 +14,9 @@ ir::Value unwidened(ir::Value operand);
 int64_t in_a_word(DType t);
 
 /// A matrix [b] x, y packed into panels of words [b] size / width, other / in_a_word, width along this dimension of it, which is filled
-/// up with zeros, as the other one is up to a multiple of so many words.
-ir::Value panels_of_words(ir::Value v, int64_t dim, ir::Expr width, int64_t multiple, Primitives& out);
+/// up with zeros, as the other one is up to a multiple of so many words. Bytes as those of the other sign are moved by 128, up or down, with
+/// what fills up.
+ir::Value panels_of_words(ir::Value v, int64_t dim, ir::Expr width, int64_t multiple, DType as, Primitives& out);
 
 /// The words that an operand is read from, and where, for its element at this index.
 struct Words {

@@ -131,7 +131,12 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
   };
   bool scattered = uneven && summed.is_constant() && summed.constant() < kLongSum * lanes &&
                    std::all_of(places.accesses.begin(), places.accesses.end(), is_fetched);
-  if (lanes > 0 && d.folds(out.axes.back().first) && (uneven || short_row)) {
+  // Rows of a matrix that are added up, as its columns lie beside each other.
+  bool far = std::any_of(places.accesses.begin(), places.accesses.end(), [&](const Places::Access& read) {
+    auto s = step(read.place, out.axes.back());
+    return s && !(s->is_constant() && s->constant() <= kNear);
+  });
+  if (lanes > 0 && d.folds(out.axes.back().first) && (uneven || short_row || far)) {
     std::optional<size_t> near, kept;
     for (size_t i = 0; i < out.axes.size(); ++i)
       if (const Axis& a = out.axes[i]; !d.folds(a.first) && !is_short(a)) {

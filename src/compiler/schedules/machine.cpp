@@ -12,6 +12,7 @@ Machine machine_of(std::string_view target, int threads) {
   m.tiles = has("+amx");
   m.pairs = has("+bf16") && !m.tiles;
   m.integer_pairs = target.starts_with("x86-64");
+  m.quads = has("+vnni") || has("+bf16");
   if (has("avx512")) {
     m.vector_bytes = 64;
     m.vector_registers = 32;

@@ -20,6 +20,8 @@ struct Machine {
   bool pairs = false;
   /// The same of 16-bit integers, which is exact where they were bytes.
   bool integer_pairs = false;
+  /// Products of bytes, of which one is signed and the other is not, are added up four at a time.
+  bool quads = false;
   /// Products of matrices of bfloat16 or bytes by tiles of 16 rows of 64 bytes (AMX).
   bool tiles = false;
   /// Strict numbers. On a CPU the order of a sum follows from its own extents then, whatever is known of them and is computed beside it.

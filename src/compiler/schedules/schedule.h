@@ -40,7 +40,7 @@ struct Schedule {
 
   int rows = 1, vectors = 1;  // contraction: register tile
   bool along_k = false;       // its vectors run along k: a tile has so many columns as it has vectors
-  bool pairs = false;         // two neighbours along k are one step
+  int neighbours = 1;         // so many along k are one step, a word of each operand
   bool matrix_tiles = false;  // rows x vectors are tiles of the processor's
   int row_blocks = 1;         // tiles that share a panel of the second operand while it is in the cache
   int64_t row_bytes = 0;      // if not 0: no more of them than whose rows these bytes hold,

@@ -34,6 +34,8 @@ constexpr int kTasks = 4;
 constexpr int64_t kTile = 32;
 // A scatter's updates are read once for each piece of their rows, and memory sends the next lines of a long piece ahead. Threads share pieces.
 constexpr int64_t kScatterBytes = 4096, kSharedScatterBytes = 1024;
+// Numbers of a sum that are spelled out where their places are uneven.
+constexpr int64_t kSpelledOut = 16;
 // Elements of a window that is worth a copy of the body for each.
 constexpr int64_t kTaps = 25;
 // A body that may be spelled out for each lane of a vector, without what fetches its elements.
@@ -295,6 +297,13 @@ class Scheduler {
     // Columns of a row; of other dimensions neighbouring pieces share lines.
     bool row = !s_.axes.empty() && s_.axes.back().first + 1 == g_.domain.dims.size();
     if (row) s_.axes.back().piece = std::max(piece, bytes / 4);
+    // Vectors add elements that lie far from each other one by one.
+    if (!row && !s_.axes.empty() && work_per_element() <= kShortBody) {
+      Axis& last = s_.axes.back();
+      last.kind = Axis::Serial;
+      last.spelled_out = last.extent.is_constant() && last.extent.constant() <= s_.width;
+      if (last.spelled_out) last.piece = 0;
+    }
     work_ = 1e9;  // as long as there are updates
   }
 
@@ -318,8 +327,8 @@ class Scheduler {
     Steps a = steps_of(first, batched, batched + 1, sums, tile.rows),
           b = steps_of(second, batched + sums, batched, sums, tile.columns());
     auto by_one = [](const std::optional<Expr>& step) { return step && step->is(1); };
-    s_.pairs = of_words(second) && in_pairs(first, m_);
-    bool panels_of_b = s_.pairs || (b.along_k && b.along_k->is(tile.columns()));
+    if (of_words(second)) s_.neighbours = neighbours_of_a_step(first, m_);
+    bool words = s_.neighbours > 1, panels_of_b = words || (b.along_k && b.along_k->is(tile.columns()));
     // Only few rows would not be worth panels: long pieces of b's rows arrive sooner, and by few passes over it.
     bool few_rows = !m.is_constant() || (m.constant() < kPackingRows && !n.is_constant());
     if (!panels_of_b && !by_one(b.along_k) && few_rows) {
@@ -328,6 +337,12 @@ class Scheduler {
       tile.vectors = 6;
       while (tile.vectors > 1 && tile.rows * tile.vectors + std::min(tile.rows, tile.vectors) >= registers)
         --tile.vectors;
+      // Where tiles fill the columns, none asks for their end.
+      for (int v = tile.vectors; v > 1; --v)
+        if (provably_divisible(n, int64_t{v} * tile.lanes)) {
+          tile.vectors = v;
+          break;
+        }
     }
     bool along_k =
         by_one(a.along_k) && (a.across || sums > 1) && by_one(b.along_k) && !by_one(b.across) && b.across != Expr(0);
@@ -340,11 +355,16 @@ class Scheduler {
     s_.rows = tile.rows;
     s_.vectors = tile.vectors;
     s_.width = tile.lanes;
-    int64_t step = s_.pairs ? 2 : 1;             // along k
     bool large = tile.rows * tile.vectors >= 8;  // a step is long beside a loop's end
-    s_.k_unroll = large || s_.along_k || (k.is_constant() && k.constant() / step % 2) ? 1 : 2;
-    s_.stage_rows = sums == 1 && (!a.along_k || !a.across);
-    if (s_.pairs) s_.stage_rows = !of_words(first) && (s_.stage_rows || !a.along_k->is(1) || a.converted);
+    s_.k_unroll = large || s_.along_k || (k.is_constant() && k.constant() / s_.neighbours % 2) ? 1 : 2;
+    // Few numbers are places each by itself, where each place is found by divisions.
+    if (!b.along_k && sums == 1 && !words && k.is_constant() && k.constant() > 1 && k.constant() <= kSpelledOut)
+      s_.k_unroll = static_cast<int>(k.constant());
+    // Narrow floats are widened a vector at a time on the way, which takes as long for one of them by itself.
+    bool narrow =
+        !words && !s_.along_k && is_floating(type_of(first).dtype) && size_of(type_of(unwidened(first)).dtype) < 4;
+    s_.stage_rows = sums == 1 && (!a.along_k || !a.across || narrow);
+    if (words) s_.stage_rows = !of_words(first) && (s_.stage_rows || !a.along_k->is(1) || a.converted);
     auto size = [](Expr e, int64_t unknown) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : unknown; };
     int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows, columns = s_.along_k ? tile.vectors : tile.columns(),
             panels = (size(n, 512) + columns - 1) / columns;

@@ -22,6 +22,7 @@ constexpr Choice<int> kNumbers[] = {
     {"row blocks", &Schedule::row_blocks},
     {"row pieces", &Schedule::row_pieces},
     {"panel blocks", &Schedule::panel_blocks},
+    {"neighbours", &Schedule::neighbours},
     {"k unroll", &Schedule::k_unroll},
     {"threads", &Schedule::threads},
     {"row threads", &Schedule::row_threads},
@@ -37,7 +38,6 @@ constexpr Choice<int64_t> kCounts[] = {
 constexpr Choice<bool> kFlags[] = {
     {"vector outside", &Schedule::vector_outside},
     {"along k", &Schedule::along_k},
-    {"pairs", &Schedule::pairs},
     {"next panel", &Schedule::next_panel},
     {"stage rows", &Schedule::stage_rows},
     {"stage tile", &Schedule::stage_tile},

@@ -80,6 +80,41 @@ std::vector<Emitter::Border> Emitter::borders_of(const Loop& loop) const {
   return masks && nodes <= kLongBody && out.size() <= kMostBorders ? out : std::vector<Border>{};
 }
 
+// What masks of a loop of a few steps ask, as of a tile: mostly it is so for all of it, which is asked once then.
+std::vector<Emitter::Border> Emitter::asked_of_tile(const Loop& loop, int copies) const {
+  constexpr int64_t kSteps = 4;
+  const For& f = analysis_.loops()[loop.loop];
+  Expr extent = f.extent();
+  int64_t step = int64_t{f.width} * copies;
+  bool tile = extent.is_constant() && extent.constant() % step == 0 && extent.constant() <= kSteps * step;
+  if (target_.gpu || f.width == 1 || !tile || !loop.carries.empty()) return {};
+  std::vector<Border> out;
+  std::function<void(const Node*)> add = [&](const Node* mask) {
+    ScalarOp op = scalar_op_of(mask->op);
+    if (op == ScalarOp::BitAnd) {
+      for (size_t i : {0, 1}) add(mask->arg<Value>(i).node);
+    } else if (op == ScalarOp::Lt || op == ScalarOp::Le || op == ScalarOp::Gt || op == ScalarOp::Ge) {
+      if (!(analysis_.of(mask) >> loop.loop & 1)) return;
+      if (std::optional<Border> border = border_at(mask, loop.loop)) out.push_back(*border);
+    }
+  };
+  for (const Node* n : graph_.nodes()) {
+    size_t mask = is(n, LoopOp::Load) ? 2 : is(n, LoopOp::Store) ? 3 : 0;
+    if (mask && !n->args[mask].is_none()) add(n->arg<Value>(mask).node);
+  }
+  return out;
+}
+
+llvm::Value* Emitter::holds_throughout(const std::vector<Border>& asked, const Loop& loop) {
+  llvm::Value* all = b_.getTrue();
+  for (const Border& border : asked)
+    for (Expr lane : {Expr(0), analysis_.loops()[loop.loop].extent() - 1}) {
+      llvm::Value* ahead = eval_expr(border.ahead + lane * border.step);
+      all = b_.CreateAnd(all, emit_compare(scalar_op_of(border.comparison->op), i64(0), ahead, DType::Int64));
+    }
+  return all;
+}
+
 // Whole vectors from `begin` to `end`.
 void Emitter::emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                            int copies) {

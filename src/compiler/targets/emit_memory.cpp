@@ -252,6 +252,7 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   bool looks = (neighbours || few || near) && mask && !target_.gpu, by_lane = looks && lanes_of(mask) > 1;
   llvm::Value* condition = looks ? mask : nullptr;
   if (looks && !by_lane) mask = nullptr;
+  llvm::Value* common = mask && !masked && !vector_.mask && !target_.gpu && !target_.masks ? mask : nullptr;
   mask = full_mask(mask);
   if (by_lane) condition = b_.CreateOrReduce(mask);
   llvm::Value* x;
@@ -273,7 +274,12 @@ llvm::Value* Emitter::emit_load(const Node* n) {
     bool border = by_lane && (!target_.masks || near) && !mostly_border && span * size_of(p.dtype) <= kZeroBytes;
     x = border ? load_at_border(read, at, mask, condition) : read(at, mask);
   } else {
-    auto gather = [&] { return b_.CreateMaskedGather(type, addresses(p, index), align, every_lane(mask), zero); };
+    auto gather = [&] {
+      llvm::Value* at = addresses(p, index);
+      // Without masks in registers each lane would be asked for: one answer for all of them chooses where they read.
+      if (!common) return b_.CreateMaskedGather(type, at, align, every_lane(mask), zero);
+      return b_.CreateMaskedGather(type, b_.CreateSelect(common, at, splat(zeros(), lanes)), align, every_lane({}));
+    };
     x = masked && !target_.gpu && !target_.baseline ? unless_masked_out(gather, mask, zero) : gather();
   }
   return from_memory(x, p.dtype);

@@ -113,7 +113,7 @@ void Emitter::accumulate(const Node* n) {
   llvm::Value* of_element = a.by_element ? accumulator_of_element(n, a, place) : nullptr;
   if (of_element) slots = &of_element;
   Values old = of_element ? Values{read_element(n, of_element)} : read_slots({slots, results}), items, next;
-  if (llvm::Value* sum = add_pair_product(n, old[0])) {
+  if (llvm::Value* sum = add_word_product(n, old[0])) {
     next = {sum};
   } else if (const Node* product = fused_product(items_of(n)[0], n, analysis_.inside(n))) {
     next = {fused(product, old[0])};
@@ -178,12 +178,17 @@ void Emitter::emit_scan(const Node* n) {
   set_result(n, {sums});
 }
 
-// Null where the reduction is another one, or the target has no instruction for so many lanes.
-llvm::Value* Emitter::add_pair_product(const Node* n, llvm::Value* sum) {
+// Null where the reduction is another one, or the target has no instruction that adds its products up.
+llvm::Value* Emitter::add_word_product(const Node* n, llvm::Value* sum) {
   const Node* item = items_of(n)[0].node;
+  if (combiner_of(n) != "add") return nullptr;
+  if (loop_kind(item->op) == LoopOp::PairProduct) return add_pair_product(item, sum);
+  return loop_kind(item->op) == LoopOp::QuadProduct ? add_quad_product(item, sum) : nullptr;
+}
+
+llvm::Value* Emitter::add_pair_product(const Node* item, llvm::Value* sum) {
   int lanes = lanes_of(sum);
-  if (!target_.pairs || loop_kind(item->op) != LoopOp::PairProduct || combiner_of(n) != "add") return nullptr;
-  if (!is_floating(item->types[0].dtype)) return nullptr;
+  if (!target_.pairs || !is_floating(item->types[0].dtype)) return nullptr;
   if (lanes != 4 && lanes != 8 && lanes != 16) return nullptr;
   auto id = lanes == 16  ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512
             : lanes == 8 ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256

@@ -14,6 +14,7 @@ void Emitter::emit_store(const Node* n) {
   BufferRef p = place_of(n->arg<Value>(0));
   llvm::Value* value = eval(n->arg<Value>(2));
   llvm::Value* mask = n->args[3].is_none() ? nullptr : eval(n->arg<Value>(3));
+  if (mask == b_.getTrue()) mask = nullptr;
   const auto& combiner = n->arg<std::string>(5);
   auto body = [&] {
     if (combiner.empty())
@@ -79,6 +80,7 @@ void Emitter::emit_prefetch(const Node* n) {
   if (target_.baseline) return;
   BufferRef p = place_of(n->arg<Value>(0));
   llvm::Value* at = b_.CreateGEP(memory_type(p.dtype), p.base, eval_expr(at_copy(n->arg<Expr>(1))));
+  at = unless_streamed(n->arg<Value>(0), at);
   // To read, of data; LLVM counts levels from the furthest.
   auto locality = static_cast<uint32_t>(4 - n->arg<Expr>(4).constant());
   b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {at->getType()},

@@ -1,5 +1,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
+
 #include "compiler/targets/emitter.h"
 
 // Results that no cache holds: a loop that does little else than write one goes past the caches, which would read each line first.
@@ -10,11 +12,12 @@ using ir::Node;
 namespace {
 
 // What a core's caches hold, and what they leave of it for others.
-constexpr int64_t kLarge = 16 << 20;
-// Pieces of memory that are written whole: lines at their ends are written in parts.
+constexpr int64_t kLarge = 8 << 20;
+// Elements of a piece that is written whole: lines at its ends, where these lie within lines, are written in parts.
 constexpr int64_t kLongRow = 4096;
+constexpr int64_t kLine = 64;
 // Longer bodies do not wait for memory, and would take longer to compile twice.
-constexpr size_t kShortBody = 32;
+constexpr int64_t kShortBody = 32;
 
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 
@@ -25,50 +28,82 @@ bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 llvm::Value* Emitter::streams(const Loop& loop, llvm::Value* begin, llvm::Value* end) {
   streamed_.clear();
   const For& f = analysis_.loops()[loop.loop];
-  if (!target_.streams || target_.baseline || f.width == 1 || !loop.closes.empty() || !loop.carries.empty())
-    return nullptr;
-  Ranges bit = Ranges{1} << loop.loop;
-  auto in_loop = std::count_if(graph_.nodes().begin(), graph_.nodes().end(),
-                               [&](const Node* n) { return (analysis_.of(n) & bit) != 0; });
-  if (in_loop > static_cast<int64_t>(kShortBody)) return nullptr;
-  llvm::Value* all = nullptr;
+  if (f.width == 1 || !loop.closes.empty() || !loop.carries.empty()) return nullptr;
+  llvm::Value *all = nullptr, *count = b_.CreateNSWSub(end, begin);
   auto also = [&](llvm::Value* condition) { all = all ? b_.CreateAnd(all, condition) : condition; };
   with_frame([&] {
     enter_vector(loop.loop, f.width, 1, begin);
-    for (const Item& item : loop.body)
-      if (item.node && is(item.node, LoopOp::Store)) stream(item.node, f.width, also);
+    for (const Item& item : loop.body) {
+      if (!item.node || !is(item.node, LoopOp::Store) || !may_stream(item.node)) continue;
+      if (item.node->args[3].is_none() || decided(item.node->arg<Value>(3).node))
+        stream(item.node, f.width, count, also);
+    }
     vector_ = {};
   });
-  if (!all) return nullptr;
-  auto* long_row = b_.CreateICmpSGE(b_.CreateNSWSub(end, begin), i64(kLongRow));
-  return b_.CreateAnd(all, long_row);
+  streams_ = streams_ || all;
+  return all;
+}
+
+// As far as the store itself tells.
+bool Emitter::may_stream(const Node* store) const {
+  if (!target_.streams || target_.baseline || !store->arg<std::string>(5).empty()) return false;
+  auto buffer = store->arg<Value>(0);
+  Expr elements = type_of(buffer).shape[0];
+  if (elements.is_constant() && elements.constant() * size_of(type_of(buffer).dtype) < kLarge) return false;
+  const Ranges around = analysis_.inside(store), loops = around & analysis_.kind(ForKind::Vector);
+  auto in_loop = std::count_if(graph_.nodes().begin(), graph_.nodes().end(),
+                               [&](const Node* n) { return (analysis_.of(n) & loops) != 0; });
+  if (in_loop > kShortBody || (around & analysis_.kind(ForKind::Unroll))) return false;
+  return std::none_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
+    return is(n, LoopOp::Load) && n->arg<Value>(0) == buffer;  // it is in the caches
+  });
+}
+
+// Whether a mask is one number for all lanes here.
+bool Emitter::decided(const Node* mask) const {
+  if (scalar_op_of(mask->op) == ScalarOp::BitAnd)
+    return decided(mask->arg<Value>(0).node) && decided(mask->arg<Value>(1).node);
+  return decided_.count(mask) > 0;
 }
 
 // Adds a store to them, if it can be one, on these conditions.
-void Emitter::stream(const Node* store, int lanes, const std::function<void(llvm::Value*)>& also) {
+void Emitter::stream(const Node* store, int lanes, llvm::Value* count, const std::function<void(llvm::Value*)>& also) {
+  BufferRef p = place_of(store->arg<Value>(0));
+  int64_t bytes = size_of(p.dtype) * lanes;
+  LaneIndex index = lane_index(at_copy(store->arg<Expr>(1)));
+  if (bytes < 16 || bytes > kLine || !index.linear || !index.stride.is(1)) return;
+  streamed_.insert(store);
+  also(is_far(store));
+  auto multiple = [&](llvm::Value* v, int64_t of) { return b_.CreateICmpEQ(b_.CreateAnd(v, i64(of - 1)), i64(0)); };
+  llvm::Value* at = b_.CreatePtrToInt(address(p, index.base), b_.getInt64Ty());
+  llvm::Value* lines = b_.CreateAnd(multiple(at, kLine), multiple(count, kLine / size_of(p.dtype)));
+  also(b_.CreateOr(lines, b_.CreateAnd(multiple(at, bytes), b_.CreateICmpSGE(count, i64(kLongRow)))));
+}
+
+// Whether its buffer is as large, and none of those that are read.
+llvm::Value* Emitter::is_far(const Node* store) {
   auto buffer = store->arg<Value>(0);
   BufferRef p = place_of(buffer);
-  int64_t bytes = size_of(p.dtype) * lanes;
-  bool plain = store->args[3].is_none() && store->arg<std::string>(5).empty();
-  if (!plain || bytes < 16 || bytes > 64 || (analysis_.inside(store) & analysis_.kind(ForKind::Unroll))) return;
-  LaneIndex index = lane_index(at_copy(store->arg<Expr>(1)));
-  Expr elements = type_of(buffer).shape[0];
-  bool small = elements.is_constant() && elements.constant() * size_of(p.dtype) < kLarge;
-  if (small || !index.linear || !index.stride.is(1)) return;
-  std::vector<llvm::Value*> others;
+  llvm::Value* far = b_.CreateICmpSGE(eval_expr(type_of(buffer).shape[0]), i64(kLarge / size_of(p.dtype)));
+  for (const Node* n : graph_.nodes())
+    if (is(n, LoopOp::Load) && graph_.input_index(n->arg<Value>(0)) >= 0)
+      far = b_.CreateAnd(far, b_.CreateICmpNE(place_of(n->arg<Value>(0)).base, p.base));
+  return far;
+}
+
+// What is to be asked for in place of lines that are written past the caches: what is there in any case.
+llvm::Value* Emitter::unless_streamed(Value buffer, llvm::Value* at) {
   for (const Node* n : graph_.nodes()) {
-    if (!is(n, LoopOp::Load)) continue;
-    if (n->arg<Value>(0) == buffer) return;  // it is in the caches
-    if (graph_.input_index(n->arg<Value>(0)) >= 0) others.push_back(place_of(n->arg<Value>(0)).base);
+    if (!is(n, LoopOp::Store) || n->arg<Value>(0) != buffer || !may_stream(n)) continue;
+    llvm::Value* within = b_.CreateAnd(b_.CreatePtrToInt(at, b_.getInt64Ty()), i64(kLine - 1));
+    return b_.CreateSelect(b_.CreateAnd(is_far(n), b_.CreateICmpEQ(within, i64(0))), function_->getArg(0), at);
   }
-  streamed_.insert(store);
-  also(b_.CreateICmpSGE(eval_expr(elements), i64(kLarge / size_of(p.dtype))));
-  llvm::Value* at = b_.CreatePtrToInt(address(p, index.base), b_.getInt64Ty());
-  also(b_.CreateICmpEQ(b_.CreateAnd(at, i64(bytes - 1)), i64(0)));
-  for (llvm::Value* other : others) also(b_.CreateICmpNE(other, p.base));
+  return at;
 }
 
 // Nobody reads before all of it is in memory.
-void Emitter::end_streams() { b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {}); }
+void Emitter::end_streams() {
+  if (streams_) b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+}
 
 }  // namespace brasa::compiler

@@ -73,6 +73,7 @@ Emitter::Values Emitter::emit_node(const Node* n) {
     case LoopOp::Unlikely: return {emit_unlikely(n)};
     case LoopOp::Scale: return {emit_scale(n)};
     case LoopOp::PairProduct: return {emit_pair_product(n)};
+    case LoopOp::QuadProduct: return {emit_quad_product(n)};
     default:
       fail_internal(
           str("code generator: ", ir::print(*n), " is used as a value before it is computed in\n", ir::print(graph_)));
@@ -223,6 +224,30 @@ llvm::Value* Emitter::integer_pair_product(llvm::Value* a, llvm::Value* b) {
   auto high = [&](llvm::Value* x) { return b_.CreateAShr(x, number(x->getType(), 16)); };
   auto low = [&](llvm::Value* x) { return high(b_.CreateShl(x, number(x->getType(), 16))); };
   return b_.CreateAdd(b_.CreateMul(low(a), low(b)), b_.CreateMul(high(a), high(b)));
+}
+
+llvm::Value* Emitter::emit_quad_product(const Node* n) {
+  llvm::Value *a = eval(n->arg<Value>(0)), *b = eval(n->arg<Value>(1));
+  match(a, b);
+  if (llvm::Value* sum = add_quad_product(n, number(a->getType(), 0))) return sum;
+  llvm::Value *all = nullptr, *high = number(a->getType(), 24);
+  for (int i = 0; i < 4; ++i) {
+    llvm::Value* up = number(a->getType(), 24 - 8 * i);
+    llvm::Value* x = b_.CreateMul(b_.CreateAShr(b_.CreateShl(a, up), high), b_.CreateLShr(b_.CreateShl(b, up), high));
+    all = all ? b_.CreateAdd(all, x) : x;
+  }
+  return all;
+}
+
+// Null where the target has no instruction for so many lanes.
+llvm::Value* Emitter::add_quad_product(const Node* n, llvm::Value* sum) {
+  int lanes = lanes_of(sum);
+  if (!target_.quads || (lanes != 4 && lanes != 8 && lanes != 16)) return nullptr;
+  auto id = lanes == 16  ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+            : lanes == 8 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                         : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+  llvm::Value *a = splat(eval(n->arg<Value>(0)), lanes), *b = splat(eval(n->arg<Value>(1)), lanes);
+  return b_.CreateIntrinsic(id, {}, {sum, b, a});
 }
 
 llvm::Type* Emitter::register_type(DType t) {

@@ -30,21 +30,25 @@ void Emitter::emit_vector(const Loop& loop) {
     if (count == 0) return;
     llvm::Value* stop =
         n.is_constant() ? i64(from + count * width) : b_.CreateNSWSub(end, b_.CreateURem(end, i64(width)));
-    auto steps = [&] {
-      if (borders.empty())
-        emit_vector_part(loop, done, stop, f.width, copies, nullptr, count);
-      else
-        emit_between(borders, loop, done, stop, copies);
-    };
-    if (llvm::Value* far = copies == f.unroll ? streams(loop, done, stop) : nullptr) {
-      emit_if(far, [&] {
-        with_frame(steps);
-        end_streams();
-      });
+    auto alike = [&] { emit_vector_part(loop, done, stop, f.width, copies, nullptr, count); };
+    auto steps = [&] { borders.empty() ? alike() : emit_between(borders, loop, done, stop, copies); };
+    auto emit = [&](const std::function<void()>& part) {
+      llvm::Value* far = copies == f.unroll ? streams(loop, done, stop) : nullptr;
+      if (!far) return part();
+      emit_if(far, [&] { with_frame(part); });
       streamed_.clear();
-      emit_if(b_.CreateNot(far), [&] { with_frame(steps); });
+      emit_if(b_.CreateNot(far), [&] { with_frame(part); });
+    };
+    if (const std::vector<Border> asked = asked_of_tile(loop, copies); !asked.empty()) {
+      llvm::Value* all = holds_throughout(asked, loop);
+      emit_if(all, [&] {
+        for (const Border& border : asked) decided_[border.comparison] = b_.getTrue();
+        with_frame([&] { emit(alike); });
+        decided_.clear();
+      });
+      emit_if(b_.CreateNot(all), [&] { with_frame(steps); });
     } else {
-      steps();
+      emit(steps);
     }
     done = stop;
     if (n.is_constant()) from += count * width;

@@ -64,6 +64,7 @@ void Emitter::run() {
     emit_block(nest_.body);
   });
   if (tiles_) release_tiles();
+  end_streams();
   b_.CreateRetVoid();
 }
 

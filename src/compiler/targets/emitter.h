@@ -110,13 +110,19 @@ class Emitter {
     int64_t step;
   };
   std::vector<Border> borders_of(const Loop& loop) const;
+  std::vector<Border> asked_of_tile(const Loop& loop, int copies) const;
+  llvm::Value* holds_throughout(const std::vector<Border>& asked, const Loop& loop);
   std::optional<Border> border_at(const ir::Node* comparison, int loop) const;
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
 
   // emit_streams.cpp: stores past the caches
   llvm::Value* streams(const Loop& loop, llvm::Value* begin, llvm::Value* end);
-  void stream(const ir::Node* store, int lanes, const std::function<void(llvm::Value*)>& also);
+  bool may_stream(const ir::Node* store) const;
+  llvm::Value* is_far(const ir::Node* store);
+  llvm::Value* unless_streamed(ir::Value buffer, llvm::Value* at);
+  bool decided(const ir::Node* mask) const;
+  void stream(const ir::Node* store, int lanes, llvm::Value* count, const std::function<void(llvm::Value*)>& also);
   void end_streams();
 
   // emit_elements.cpp: baseline code, which runs vector loops element by element
@@ -140,6 +146,8 @@ class Emitter {
   llvm::Value* emit_scale(const ir::Node* n);
   llvm::Value* emit_pair_product(const ir::Node* n);
   llvm::Value* integer_pair_product(llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_quad_product(const ir::Node* n);
+  llvm::Value* add_quad_product(const ir::Node* n, llvm::Value* sum);
   llvm::Value* any_lane(llvm::Value* condition);
   llvm::Value* emit_unlikely(const ir::Node* n);
   llvm::Value* emit_select(const ir::Node* n);
@@ -222,7 +230,8 @@ class Emitter {
   void accumulate(const ir::Node* n);
   void start_scan(const ir::Node* n);
   void emit_scan(const ir::Node* n);
-  llvm::Value* add_pair_product(const ir::Node* n, llvm::Value* sum);
+  llvm::Value* add_word_product(const ir::Node* n, llvm::Value* sum);
+  llvm::Value* add_pair_product(const ir::Node* product, llvm::Value* sum);
   void finish_reduce(const ir::Node* n);
   void emit_small_reduce(const ir::Node* n);
   Values combine(const std::string& combiner, const Values& a, const Values& b, DType dtype);
@@ -330,6 +339,7 @@ class Emitter {
   VectorState vector_;
   bool borders_ = false;  // the loop that is emitted goes from one border to the next
   std::unordered_map<const ir::Node*, llvm::Value*> decided_;  // comparisons that come out alike for all of its lanes
+  bool streams_ = false;                                       // some loop may write past the caches
   std::unordered_set<const ir::Node*> streamed_;               // stores of the loop that is emitted, past the caches
   std::vector<Frame> frames_;
   std::optional<std::vector<ir::Node*>> sure_loads_;  // once they are known

@@ -71,19 +71,21 @@ Target parse_target(std::string_view text) {
   } else if (base == "x86-64+avx2") {
     t.cpu = "x86-64-v3";
     t.native_half = t.native_rounding = t.fma = t.wide_masks = true;
-  } else if (base == "x86-64+avx512" || base == "x86-64+avx512+bf16" || base == "x86-64+avx512+bf16+amx") {
+  } else if (base == "x86-64+avx512" || base == "x86-64+avx512+vnni" || base == "x86-64+avx512+bf16" ||
+             base == "x86-64+avx512+bf16+amx") {
     t.cpu = "x86-64-v4";
     t.features = "-prefer-256-bit";
-    t.pairs = base != "x86-64+avx512";
+    t.quads = base != "x86-64+avx512";
+    t.pairs = t.quads && base != "x86-64+avx512+vnni";
     t.tiles = base.ends_with("+amx");
+    if (t.quads) t.features += ",+avx512vnni";
     if (t.pairs) t.features += ",+avx512bf16";
     if (t.tiles) t.features += ",+amx-tile,+amx-bf16,+amx-int8";
     t.native_half = t.native_rounding = t.fma = t.masks = t.scales = true;
   } else {
-    fail(str(
-        "target '", text,
-        "' is not known: x86-64, x86-64+avx2, x86-64+avx512, x86-64+avx512+bf16, x86-64+avx512+bf16+amx, aarch64 and "
-        "nvptx+sm_<number> are"));
+    fail(str("target '", text,
+             "' is not known: x86-64, x86-64+avx2, x86-64+avx512, x86-64+avx512+vnni, x86-64+avx512+bf16, "
+             "x86-64+avx512+bf16+amx, aarch64 and nvptx+sm_<number> are"));
   }
   return t;
 }

@@ -18,7 +18,8 @@ class PassManager;
 
 namespace brasa::compiler {
 
-/// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16", "x86-64+avx512+bf16+amx", "aarch64",
+/// A target description as data: "x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+vnni", "x86-64+avx512+bf16",
+/// "x86-64+avx512+bf16+amx", "aarch64",
 /// "nvptx+sm_80", with ";strict" or ";fast" for these levels of numbers (compile.h), and ";baseline" for code of an x86 that is made in a
 /// tenth of the time, runs much slower and gives the same bits.
 struct Target {
@@ -32,6 +33,7 @@ struct Target {
   bool native_brain = false;                                                           // f32 -> bf16
   bool native_extrema = false;   // maxima and minima of f32 that keep NaN
   bool pairs = false;            // adds products of pairs of bfloat16
+  bool quads = false;            // adds products of four bytes
   bool scales = false;           // x * 2^n
   bool tiles = false;            // products of matrices by tiles (AMX)
   bool fma = false;              // x * y + z, rounded once

@@ -16,19 +16,20 @@ namespace brasa::runtime::cpu {
 namespace {
 
 // Levels in rising order; each includes the ones before.
-constexpr std::string_view kLevels[] = {"x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+bf16",
-                                        "x86-64+avx512+bf16+amx"};
+constexpr std::string_view kLevels[] = {
+    "x86-64", "x86-64+avx2", "x86-64+avx512", "x86-64+avx512+vnni", "x86-64+avx512+bf16", "x86-64+avx512+bf16+amx"};
+constexpr int kAvx2 = 1, kAvx512 = 2, kVnni = 3, kBrain = 4, kTiles = 5;
 
 // Of AMX: tiles, and products of bfloat16 and of bytes. The kernel keeps tiles for a process that asked for them, once for all threads;
 // it refuses where a thread's stack for signals is too small for them.
 bool has_tiles() {
 #if defined(__x86_64__) && defined(__linux__)
-  constexpr unsigned kTiles = 1u << 24 | 1u << 22 | 1u << 25;  // tiles, bfloat16, bytes
-  constexpr unsigned kSaved = 3u << 17;                        // in XCR0: the tiles' configuration and data
-  constexpr int kAskForPermission = 0x1023, kTileData = 18;    // of arch_prctl
+  constexpr unsigned kNeeded = 1u << 24 | 1u << 22 | 1u << 25;  // tiles, bfloat16, bytes
+  constexpr unsigned kSaved = 3u << 17;                         // in XCR0: the tiles' configuration and data
+  constexpr int kAskForPermission = 0x1023, kTileData = 18;     // of arch_prctl
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kTiles) != kTiles) return false;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & kNeeded) != kNeeded) return false;
   unsigned low = 0, high = 0;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   if ((low & kSaved) != kSaved) return false;
@@ -49,24 +50,25 @@ int vector_level() {
   bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                 __builtin_cpu_supports("avx512cd");
-  return !avx512 ? 1 : __builtin_cpu_supports("avx512bf16") ? 3 : 2;
+  if (!avx512) return kAvx2;
+  if (!__builtin_cpu_supports("avx512vnni")) return kAvx512;
+  return __builtin_cpu_supports("avx512bf16") ? kBrain : kVnni;
 #else
   return -1;
 #endif
 }
 
 // Tiles are asked for only where a level with them is: from then on the process may use them.
-constexpr int kTileLevel = 4;
 int machine_level() {
   int level = vector_level();
-  return level == kTileLevel - 1 && has_tiles() ? kTileLevel : level;
+  return level == kBrain && has_tiles() ? kTiles : level;
 }
 
 // Intel's processors start one sum of pairs where they start two of single products: what is widened once is faster there.
 int fastest_level() {
   int level = machine_level();
 #if defined(__x86_64__)
-  if (level == 3 && __builtin_cpu_is("intel")) return 2;
+  if (level == kBrain && __builtin_cpu_is("intel")) return kVnni;
 #endif
   return level;
 }
@@ -104,7 +106,7 @@ const std::string& host_target() {
 
 bool supports(std::string_view target) {
   int level = level_of(target);
-  return level <= (level < kTileLevel ? vector_level() : machine_level());
+  return level <= (level < kTiles ? vector_level() : machine_level());
 }
 
 }  // namespace brasa::runtime::cpu

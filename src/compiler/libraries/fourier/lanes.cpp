@@ -1,6 +1,8 @@
 #include "compiler/libraries/fourier/lanes.h"
 
 #include <cmath>
+#include <complex>
+#include <cstring>
 #include <utility>
 
 #include "compiler/libraries/fourier/steps.h"
@@ -19,6 +21,31 @@ BRASA_INLINE bool beside_each_other(const S& side) {
   for (int i = 1; i < side.count; ++i)
     if (side.starts[i] != side.starts[0] + Parts * i) return false;
   return true;
+}
+
+// `size` numbers, at most `Most`, by copies of the largest power of two that is no more, the second up to the end.
+template <int Most, int Size = 1, class T>
+BRASA_INLINE void copy_each(const T* from, int64_t from_step, T* to, int64_t to_step, int64_t size, int64_t length) {
+  if constexpr (2 * Size <= Most)
+    if (size >= 2 * Size) return copy_each<Most, 2 * Size>(from, from_step, to, to_step, size, length);
+  int64_t last = size - Size;
+  for (int64_t k = 0; k < length; ++k, from += from_step, to += to_step) {
+    std::memcpy(to, from, Size * sizeof(T));
+    if (last) std::memcpy(to + last, from + last, Size * sizeof(T));
+  }
+}
+// Between memory and lanes: lines that lie beside each other are copied together. `Parts` as above.
+template <int Parts, bool Out, class T, int N>
+BRASA_INLINE void copy_runs(T* x, const typename Group<T>::Side& side, int64_t length, T* lanes) {
+  constexpr int64_t kLane = sizeof(Lanes<T, N>) / sizeof(T);
+  for (int i = 0, run = 1; i < side.count; i += run, run = 1) {
+    while (i + run < side.count && side.starts[i + run] == side.starts[i] + Parts * run) ++run;
+    T *line = x + side.starts[i], *lane = lanes + Parts * i;
+    if (Out)
+      copy_each<Parts * N>(lane, kLane, line, side.step, Parts * run, length);
+    else
+      copy_each<Parts * N>(line, side.step, lane, kLane, Parts * run, length);
+  }
 }
 
 // Planes: one part of all lines into lanes, or out of them.
@@ -42,14 +69,12 @@ BRASA_INLINE void load(const T* x, const typename Group<T>::Side& side, int64_t 
       unrolled<N>([&](int i) __attribute__((always_inline)) { to[k + i].*part = rows[i]; });
     });
   } else {
-    // Lines that lie beside each other, but not all, share lines of memory.
     for (int64_t k = 0; k < length && side.count < N; ++k) to[k].*part = Vector<T, N>{};
-    for (int64_t k = 0; k < length; ++k)
-      for (int i = 0; i < side.count; ++i) reinterpret_cast<T*>(&(to[k].*part))[i] = x[side.starts[i] + k * side.step];
+    copy_runs<1, false, T, N>(const_cast<T*>(x), side, length, reinterpret_cast<T*>(&(to[0].*part)));
   }
 }
 template <class T, int N>
-BRASA_INLINE void store(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* part, int64_t length,
+BRASA_INLINE void store(Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* part, int64_t length,
                         const typename Group<T>::Side& side, T* x) {
   using Stored = typename Unaligned<T, N>::Vector;
   if (!x) return;
@@ -66,15 +91,13 @@ BRASA_INLINE void store(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* par
       });
     });
   } else {
-    for (int64_t k = 0; k < length; ++k)
-      for (int i = 0; i < side.count; ++i)
-        x[side.starts[i] + k * side.step] = reinterpret_cast<const T*>(&(from[k].*part))[i];
+    copy_runs<1, true, T, N>(x, side, length, reinterpret_cast<T*>(&(from[0].*part)));
   }
 }
 
 // Complex numbers: `first` is the part that lies first.
 template <class T, int N>
-BRASA_INLINE bool load_pairs(const T* x, const typename Group<T>::Side& side, int64_t length,
+BRASA_INLINE void load_pairs(const T* x, const typename Group<T>::Side& side, int64_t length,
                              Vector<T, N> Lanes<T, N>::* first, Vector<T, N> Lanes<T, N>::* second, Lanes<T, N>* to) {
   using Loaded = typename Unaligned<T, N>::Vector;
   constexpr auto lanes = std::make_index_sequence<N>();
@@ -85,9 +108,17 @@ BRASA_INLINE bool load_pairs(const T* x, const typename Group<T>::Side& side, in
       Vector<T, N> a = at[0], b = at[1];
       take_apart(a, b, to[k].*first, to[k].*second, lanes);
     }
-    return true;
+    return;
   }
-  if (side.step != 2 || length < N / 2) return false;
+  if (side.step != 2 || length < N / 2) {
+    for (int64_t k = 0; k < length && side.count < N; ++k) to[k] = Lanes<T, N>{};
+    copy_runs<2, false, T, N>(const_cast<T*>(x), side, length, reinterpret_cast<T*>(to));
+    for (int64_t k = 0; k < length; ++k) {
+      Vector<T, N> a = to[k].re, b = to[k].im;
+      take_apart(a, b, to[k].*first, to[k].*second, lanes);
+    }
+    return;
+  }
   // Both parts of half as many elements as there are lanes are the rows of a square.
   each_block<N / 2>(length, [&](int64_t k) __attribute__((always_inline)) {
     Vector<T, N> rows[N];
@@ -98,12 +129,10 @@ BRASA_INLINE bool load_pairs(const T* x, const typename Group<T>::Side& side, in
     transpose<N / 2, T, N>(rows);
     unrolled<N>([&](int i) __attribute__((always_inline)) { to[k + i / 2].*(i % 2 ? second : first) = rows[i]; });
   });
-  return true;
 }
 template <class T, int N>
-BRASA_INLINE bool store_pairs(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* first,
-                              Vector<T, N> Lanes<T, N>::* second, int64_t length, const typename Group<T>::Side& side,
-                              T* x) {
+BRASA_INLINE void store_pairs(Lanes<T, N>* from, Vector<T, N> Lanes<T, N>::* first, Vector<T, N> Lanes<T, N>::* second,
+                              int64_t length, const typename Group<T>::Side& side, T* x) {
   using Stored = typename Unaligned<T, N>::Vector;
   constexpr auto lanes = std::make_index_sequence<N>();
   if (side.count == N && beside_each_other<2>(side)) {
@@ -114,9 +143,16 @@ BRASA_INLINE bool store_pairs(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>:
       put_together(from[k].*first, from[k].*second, a, b, lanes);
       at[0] = a, at[1] = b;
     }
-    return true;
+    return;
   }
-  if (side.step != 2 || length < N / 2) return false;
+  if (side.step != 2 || length < N / 2) {
+    for (int64_t k = 0; k < length; ++k) {
+      Vector<T, N> a, b;
+      put_together(from[k].*first, from[k].*second, a, b, lanes);
+      from[k].re = a, from[k].im = b;
+    }
+    return copy_runs<2, true, T, N>(x, side, length, reinterpret_cast<T*>(from));
+  }
   each_block<N / 2>(length, [&](int64_t k) __attribute__((always_inline)) {
     Vector<T, N> rows[N];
     unrolled<N>([&](int i) __attribute__((always_inline)) { rows[i] = from[k + i / 2].*(i % 2 ? second : first); });
@@ -125,7 +161,6 @@ BRASA_INLINE bool store_pairs(const Lanes<T, N>* from, Vector<T, N> Lanes<T, N>:
       if (i < side.count) *reinterpret_cast<Stored*>(x + side.starts[i] + 2 * k) = rows[i];
     });
   });
-  return true;
 }
 
 // The parts of a side, the one that lies first in front where they are complex numbers.
@@ -145,13 +180,14 @@ struct Parts {
 template <class T, int N>
 BRASA_INLINE void load_side(const typename Group<T>::Side& side, int64_t length, Lanes<T, N>* to) {
   Parts<T, N> p(side);
-  if (p.pairs && load_pairs<T, N>(p.at[0], side, length, p.part[0], p.part[1], to)) return;
+  if (p.pairs) return load_pairs<T, N>(p.at[0], side, length, p.part[0], p.part[1], to);
   for (int i = 0; i < 2; ++i) load<T, N>(p.at[i], side, length, p.part[i], to);
 }
+// The lanes are lost.
 template <class T, int N>
-BRASA_INLINE void store_side(const Lanes<T, N>* from, int64_t length, const typename Group<T>::Side& side) {
+BRASA_INLINE void store_side(Lanes<T, N>* from, int64_t length, const typename Group<T>::Side& side) {
   Parts<T, N> p(side);
-  if (p.pairs && store_pairs<T, N>(from, p.part[0], p.part[1], length, side, p.at[0])) return;
+  if (p.pairs) return store_pairs<T, N>(from, p.part[0], p.part[1], length, side, p.at[0]);
   for (int i = 0; i < 2; ++i) store<T, N>(from, p.part[i], length, side, p.at[i]);
 }
 
@@ -274,6 +310,37 @@ int64_t next_radix(int64_t n) {
   return p;
 }
 
+// Whose powers are all numbers but 0 modulo a prime.
+int64_t generator(int64_t prime) {
+  for (int64_t g = 2;; ++g) {
+    int64_t order = 1;
+    for (int64_t at = g; at != 1; at = at * g % prime) ++order;
+    if (order == prime - 1) return g;
+  }
+}
+// A step of radix p takes as long as p for each number, by which a convolution's two transforms are compared with it.
+bool pays_convolution(int64_t prime) {
+  constexpr int64_t kOwn = 8;
+  int64_t work = kOwn;
+  for (int64_t n = prime - 1; n > 1; n /= next_radix(n)) work += 2 * next_radix(n);
+  return work < prime;
+}
+
+template <class T>
+void make_convolution(typename Stages<T>::Stage& stage) {
+  int64_t p = stage.radix, n = p - 1, g = generator(p);
+  for (int64_t j = 0, at = 1; j < n; ++j, at = at * g % p) stage.powers.push_back(at);
+  stage.convolution = std::make_unique<Stages<T>>(n, true);
+  for (int64_t k = 0; k < n; ++k) {
+    std::complex<double> sum = 0;
+    for (int64_t j = 0; j < n; ++j)
+      sum += std::polar(1.0, -kTau * (static_cast<double>(stage.powers[j ? n - j : 0]) / static_cast<double>(p) +
+                                      static_cast<double>(j * k % n) / static_cast<double>(n)));
+    sum /= static_cast<double>(n);
+    stage.kernel.insert(stage.kernel.end(), {static_cast<T>(sum.real()), static_cast<T>(sum.imag())});
+  }
+}
+
 }  // namespace
 
 int64_t middle_divisor(int64_t n) {
@@ -283,7 +350,7 @@ int64_t middle_divisor(int64_t n) {
 }
 
 template <class T>
-Stages<T>::Stages(int64_t length) : length(length) {
+Stages<T>::Stages(int64_t length, bool at_once) : length(length) {
   auto root = [](int64_t k, int64_t n) {
     double angle = -kTau * static_cast<double>(k % n) / static_cast<double>(n);
     return std::pair(static_cast<T>(std::cos(angle)), static_cast<T>(std::sin(angle)));
@@ -292,7 +359,7 @@ Stages<T>::Stages(int64_t length) : length(length) {
     auto [re, im] = root(k, n);
     to.insert(to.end(), {re, im});
   };
-  if (int64_t across = middle_divisor(length); length > kNear && across > 1) {
+  if (int64_t across = middle_divisor(length); length > kNear && across > 1 && !at_once) {
     columns = std::make_unique<Stages>(across);
     rows = std::make_unique<Stages>(length / across);
     for (int64_t k = 0; k < across; ++k)
@@ -303,10 +370,11 @@ Stages<T>::Stages(int64_t length) : length(length) {
   int64_t together = 1;
   for (int64_t n = length; n > 1;) {
     int64_t radix = next_radix(n), left = n / radix;
-    Stage stage{radix, left, together, {}, {}};
+    Stage stage{radix, left, together, {}, {}, {}, {}, {}};
     for (int64_t p = 0; p < left; ++p)
       for (int64_t k = 1; k < radix; ++k) add(stage.turns, p * k, n);
     for (int64_t k = 0; radix >= 5 && k < radix; ++k) add(stage.roots, k, radix);
+    if (pays_convolution(radix)) make_convolution<T>(stage);
     stages.push_back(std::move(stage));
     together *= radix;
     n = left;

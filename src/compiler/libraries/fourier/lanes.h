@@ -20,6 +20,10 @@ struct Stages {
     int64_t radix, left, together;
     std::vector<T> turns;  // radix - 1 complex factors for each of `left`
     std::vector<T> roots;  // of unity, of a radix that has no formula of its own
+    // A prime radix p as a convolution of p - 1 numbers, which are in the order of a generator's powers (C. M. Rader, 1968).
+    std::unique_ptr<Stages> convolution;
+    std::vector<int64_t> powers;
+    std::vector<T> kernel;  // transformed and divided by p - 1
   };
   /// Results that lie in a core's first cache as vectors; longer ones are the columns and rows of a matrix, which do.
   static constexpr int64_t kNear = 128;
@@ -32,8 +36,8 @@ struct Stages {
   /// Vectors for a column or a row twice.
   int64_t near() const { return columns ? 2 * std::max(columns->length, rows->length) : 0; }
 
-  /// All prime factors of the length are at most kLargestRadix.
-  explicit Stages(int64_t length);
+  /// All prime factors of the length are at most kLargestRadix. `at_once`: never as a matrix.
+  explicit Stages(int64_t length, bool at_once = false);
 };
 
 /// What goes in and out as real numbers has two lines in each lane: one as the real, the other as the imaginary part.

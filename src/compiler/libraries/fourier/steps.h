@@ -117,6 +117,12 @@ BRASA_INLINE void odd_radix(const P* x, int64_t from, P* y, int64_t to, const T*
   }
 }
 
+// As convolutions, which are functions of their own: their transforms may have such steps in turn. `w` is null for the first of the transforms
+// that are left.
+template <class T, class P>
+BRASA_INLINE void run_convolution(const typename Stages<T>::Stage& stage, const P* x, int64_t from, P* y, int64_t to,
+                                  const T* w);
+
 template <bool Turns, class T, class P>
 BRASA_INLINE void run_step(const typename Stages<T>::Stage& stage, const P* a, P* b, const T* w) {
   int64_t together = stage.together, from = together * stage.left;
@@ -138,6 +144,10 @@ BRASA_INLINE void run_step(const typename Stages<T>::Stage& stage, const P* a, P
       return each([&](const P* x, P* y)
                       __attribute__((always_inline)) { odd_radix<7, Turns>(x, from, y, together, w, roots, 7); });
     default:
+      if (stage.convolution)
+        return each([&](const P* x, P* y) __attribute__((always_inline)) {
+          run_convolution<T, P>(stage, x, from, y, together, Turns ? w : nullptr);
+        });
       return each([&](const P* x, P* y) __attribute__((always_inline)) {
         odd_radix<0, Turns>(x, from, y, together, w, roots, stage.radix);
       });
@@ -160,6 +170,66 @@ BRASA_INLINE P* run_stages(const Stages<T>& s, P* x, P* y) {
     std::swap(x, y);
   }
   return x;
+}
+
+template <class T, class P>
+BRASA_INLINE void convolved(const typename Stages<T>::Stage& stage, const P* x, int64_t from, P* y, int64_t to,
+                            const T* w) {
+  const int64_t n = stage.radix - 1;
+  P memory[2 * kLargestRadix], *at = memory, *other = memory + n;
+  for (int64_t j = 0; j < n; ++j) at[j] = x[stage.powers[j] * from];
+  const P first = x[0];
+  // Forward; and back, with real and imaginary parts swapped.
+  for (bool back : {false, true}) {
+    P* made = run_stages(*stage.convolution, at, other);
+    if (made != at) std::swap(at, other);
+    if (back) break;
+    y[0] = first;
+    add(y[0], made[0]);
+    for (int64_t k = 0; k < n; ++k) {
+      P z;
+      times(z, made[k], &stage.kernel[2 * k]);
+      made[k].re = z.im, made[k].im = z.re;
+    }
+    made[0].re += first.im, made[0].im += first.re;
+  }
+  for (int64_t j = 0; j < n; ++j) {
+    int64_t k = stage.powers[j ? n - j : 0];
+    P z;
+    z.re = at[j].im, z.im = at[j].re;
+    if (w)
+      times(y[k * to], z, w + 2 * (k - 1));
+    else
+      y[k * to] = z;
+  }
+}
+
+template <class T>
+[[gnu::noinline, gnu::target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]] void convolved_avx512(
+    const typename Stages<T>::Stage& stage, const Lanes<T, 64 / sizeof(T)>* x, int64_t from,
+    Lanes<T, 64 / sizeof(T)>* y, int64_t to, const T* w) {
+  convolved<T>(stage, x, from, y, to, w);
+}
+template <class T>
+[[gnu::noinline, gnu::target("avx2,fma")]] void convolved_avx2(const typename Stages<T>::Stage& stage,
+                                                               const Lanes<T, 32 / sizeof(T)>* x, int64_t from,
+                                                               Lanes<T, 32 / sizeof(T)>* y, int64_t to, const T* w) {
+  convolved<T>(stage, x, from, y, to, w);
+}
+template <class T>
+[[gnu::noinline]] void convolved_plain(const typename Stages<T>::Stage& stage, const Lanes<T, 16 / sizeof(T)>* x,
+                                       int64_t from, Lanes<T, 16 / sizeof(T)>* y, int64_t to, const T* w) {
+  convolved<T>(stage, x, from, y, to, w);
+}
+template <class T, class P>
+BRASA_INLINE void run_convolution(const typename Stages<T>::Stage& stage, const P* x, int64_t from, P* y, int64_t to,
+                                  const T* w) {
+  if constexpr (sizeof(P) == 128)
+    convolved_avx512<T>(stage, x, from, y, to, w);
+  else if constexpr (sizeof(P) == 64)
+    convolved_avx2<T>(stage, x, from, y, to, w);
+  else
+    convolved_plain<T>(stage, x, from, y, to, w);
 }
 
 // Columns, each number's turn, and rows; `near` has room for one of them twice.
