@@ -59,6 +59,9 @@ class Fuser {
                  " is not defined, or no library computes it where this is to run: ", ir::print(*node)));
     }
     memory_ = values_in_memory(graph, forced, library_, groups, machine);
+    for (const auto& [last, group] : groups)
+      for (const Node* r : group.covered.results)
+        if (library_[last->id] == group.by) last_of_[r] = last;
     for (const ir::Output& o : graph.outputs())
       if (o.into >= 0) overwrites_.insert(o.value.node);
   }
@@ -93,7 +96,7 @@ class Fuser {
   }
 
   GroupKind group_kind(const Node* n) const {
-    if (library_[n->id]) return GroupKind::Library;
+    if (library_[n->id] || last_of_.count(n)) return GroupKind::Library;
     switch (prim_of(n)) {
       case Prim::Dot: return GroupKind::Contraction;
       case Prim::Scatter: return GroupKind::Scatter;
@@ -122,6 +125,11 @@ class Fuser {
       again[n->id] = prim_of(n) == Prim::Later;
       n->for_each_input([&](Value v) { again[n->id] = again[n->id] || (again[v.node->id] && !memory_[v.node->id]); });
       if (!memory_[n->id] || prim_of(n) == Prim::Input) continue;
+      if (int beside = results_beside(n); beside >= 0) {
+        clusters_[beside].roots.push_back(n);
+        cluster_of_[n->id] = beside;
+        continue;
+      }
       Cluster k{group_kind(n), domain_of(before_reshapes(n)), {n}, {}, {}, -1, 0, again[n->id]};
       if (k.kind == GroupKind::Loops && is_reduction(prim_of(n))) k.domain = reduced_domain(n);
       if (k.kind == GroupKind::Loops && prim_of(n) == Prim::Scan) k.domain.scanned = scanned_dim(n);
@@ -134,6 +142,13 @@ class Fuser {
       cluster_of_[n->id] = id;
       clusters_.push_back(std::move(k));
     }
+  }
+
+  // The cluster of what a library's call writes besides this, its last result; -1 for others.
+  int results_beside(const Node* last) const {
+    for (const auto& [result, of] : last_of_)
+      if (of == last) return cluster_of_[result->id];
+    return -1;
   }
 
   int find(int k) const {
@@ -439,7 +454,7 @@ class Fuser {
   Group extract(const Cluster& k, const std::vector<bool>& needed) {
     Group g;
     g.kind = k.kind;
-    g.library = library_[k.roots[0]->id];
+    g.library = library_[k.roots.back()->id];
     g.domain = k.domain;
     int self = find(cluster_of_[k.roots[0]->id]);
     ir::ValueMap map;
@@ -497,8 +512,9 @@ class Fuser {
   std::vector<int> cluster_of_;                 // by node id
   std::vector<Cluster> clusters_;
   std::unordered_map<const Node*, std::vector<int>> readers_;
-  int newest_ = 0;             // the cluster that is being merged with those before it
-  std::vector<int64_t> seen_;  // by cluster: the last search that met it
+  int newest_ = 0;                                        // the cluster that is being merged with those before it
+  std::unordered_map<const Node*, const Node*> last_of_;  // of what a call writes besides: the node that it is found by
+  std::vector<int64_t> seen_;                             // by cluster: the last search that met it
   int64_t search_ = 0;
   uint32_t next_value_ = 0;
 };

@@ -52,6 +52,10 @@ class Chooser {
         library_[i->id] = nullptr;
         inside_[i->id] = true;
       }
+      for (const Node* r : group.covered.results) {
+        inside_[r->id] = false;
+        memory_[r->id] = true;
+      }
     }
   }
 

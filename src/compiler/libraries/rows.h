@@ -25,7 +25,7 @@ extern const Implementation kSortOnDevice;
 extern const Implementation kConcatOnDevice;
 bool is_long_concat(const ir::Node& n);
 // cuda/product.cpp
-extern const Implementation kBiasedProduct, kBiasedFloat32Product, kProduct, kProductInTf32;
+extern const Implementation kActivatedProduct, kBiasedProduct, kBiasedFloat32Product, kProduct, kProductInTf32;
 // parts.cpp
 extern const Implementation kJoinParts, kSplitParts;
 // lapack.cpp

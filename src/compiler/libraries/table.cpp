@@ -21,6 +21,7 @@ constexpr const Implementation* kTable[] = {
     &kLoop,
     &kBranch,
     &kWhile,
+    &kActivatedProduct,
     &kBiasedProduct,
     &kBiasedFloat32Product,
     &kProduct,

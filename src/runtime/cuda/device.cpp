@@ -106,7 +106,8 @@ Properties properties_of(int index) {
   if (have_products()) p.libraries.insert(p.libraries.begin(), "cublaslt");
   // Whose tensor cores take operands of TF32 as place_along_sum puts them.
   constexpr int kHopper = 9;
-  if (have_products() && p.limits.major == kHopper) p.libraries.insert(p.libraries.begin(), "cublaslt_tf32");
+  if (have_products() && p.limits.major == kHopper)
+    p.libraries.insert(p.libraries.begin(), {"tiled_products", "cublaslt_tf32"});
   return p;
 }
 

@@ -2,12 +2,13 @@
 
 #include "compiler/compile.h"
 #include "compiler/libraries/alone.h"
+#include "compiler/libraries/cuda/activation.h"
 #include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/run/size_program.h"
 #include "ops/algebra.h"
 #include "ops/primitives.h"
-#include "runtime/cuda/cublaslt.h"
+#include "runtime/cuda/activated_product.h"
 #include "runtime/float32_products.h"
 #include "support/error.h"
 
@@ -161,15 +162,76 @@ bool reads_biased(const Node& n, const Stored& stored) {
   return bias != stored.end() && is_vector(bias->second) && reads(*b->product, stored);
 }
 
+// An activation of a product's elements, with or without a bias: what makes these is inside as well.
+struct Activated {
+  Activation activation;
+  const Node* product = nullptr;
+  Value bias;  // none: null
+};
+bool is_rounded_product(Value v) { return prim_of(v) == Prim::Dot && type_of(v).rank() == 2 && takes(*v.node); }
+std::optional<Activated> activated(const Node& n) {
+  if (!converts(&n) || !is_reduced_floating(n.types[0].dtype)) return std::nullopt;
+  auto ends = [](Value v) { return is_rounded_product(v) || biased(*v.node).has_value(); };
+  std::optional<Activation> a = activation_of(n, ends);
+  if (!a) return std::nullopt;
+  Activated out{std::move(*a), a->of.node, {}};
+  std::vector<const Node*>& inside = out.activation.inside;
+  inside.push_back(out.product);
+  if (auto b = biased(*out.product)) {
+    out.product = b->product;
+    out.bias = b->bias;
+    inside.insert(inside.end(), b->inside.begin(), b->inside.end());
+  }
+  return out;
+}
+
+// Of products that take longer than it takes to begin them.
+std::optional<Covered> covers_activated(const ir::Graph& graph, const Node& n) {
+  constexpr int64_t kLeastRows = 512, kLeastColumns = 256;
+  auto a = activated(n);
+  if (!a || !goes_to_memory(graph, n)) return std::nullopt;
+  auto rows = a->product->types[0].shape[0].maybe_constant(), columns = a->product->types[0].shape[1].maybe_constant();
+  if ((rows && *rows < kLeastRows) || !columns || *columns < kLeastColumns) return std::nullopt;
+  if (a->bias && !is_vector(ir::strides_of(graph, a->bias))) return std::nullopt;
+  Covered out{std::move(a->activation.inside), {}, {}};
+  if (a->bias) out.operands = {a->bias};
+  // What the function is of is kept for its derivative.
+  const Node* rounded = a->activation.of.node;
+  bool elsewhere = std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                               [&](const ir::Output& o) { return o.value.node == rounded; });
+  for (const Node* reader : graph.nodes())
+    if (std::find(out.inside.begin(), out.inside.end(), reader) == out.inside.end())
+      reader->for_each_input([&](Value v) { elsewhere |= v.node == rounded; });
+  if (elsewhere) out.results = {rounded};
+  return out;
+}
+
+bool reads_activated(const Node& n, const Stored& stored) {
+  auto a = activated(n);
+  if (a->bias) {
+    auto bias = stored.find(a->bias.node);
+    if (bias == stored.end() || !is_vector(bias->second)) return false;
+  }
+  return reads(*a->product, stored);
+}
+
 class ProductCall final : public DeviceCall {
  public:
-  ProductCall(const Group& g, bool measure) : measure_(measure), inputs_(g.graph->inputs().size()) {
-    const Node *last = g.graph->outputs()[0].value.node, *n = last;
-    if (auto b = biased(*last)) {
+  ProductCall(const Group& g, bool measure)
+      : measure_(measure), inputs_(g.graph->inputs().size()), result_at_(inputs_) {
+    size_t results = g.graph->outputs().size();
+    const Node *last = g.graph->outputs()[results - 1].value.node, *n = last;
+    Value bias;
+    if (auto a = activated(*last)) {
+      n = a->product;
+      bias = a->bias;
+      epilogue_ = std::move(a->activation.epilogue);
+    } else if (auto b = biased(*last)) {
       n = b->product;
-      bias_ = g.graph->input_index(b->bias);
-      BRASA_ASSERT(bias_ >= 0, "a product's bias is not in memory");
+      bias = b->bias;
     }
+    bias_ = bias ? g.graph->input_index(bias) : -1;
+    BRASA_ASSERT(!bias || bias_ >= 0, "a product's bias is not in memory");
     const ir::Shape& shape = n->types[0].shape;
     Value left = n->arg<Value>(0), right = n->arg<Value>(1);
     result_ = last->types[0].dtype;
@@ -180,10 +242,17 @@ class ProductCall final : public DeviceCall {
     rows_ = SizeProgram(shape[shape.size() - 2]);
     columns_ = SizeProgram(shape.back());
     inner_ = SizeProgram(type_of(left).shape.back());
-    std::vector<Expr> strides =
-        g.output_strides[0].empty() ? ir::contiguous_strides(last->types[0].shape) : g.output_strides[0];
-    batch_ = SizeProgram(strides[0]);
-    row_ = SizeProgram(strides[strides.size() - 2]);
+    auto strides = [&](size_t output) {
+      const std::vector<Expr>& given = g.output_strides[output];
+      return given.empty() ? ir::contiguous_strides(g.graph->outputs()[output].value.node->types[0].shape) : given;
+    };
+    std::vector<Expr> steps = strides(results - 1);
+    batch_ = SizeProgram(steps[0]);
+    row_ = SizeProgram(steps[steps.size() - 2]);
+    if (results == 1) return;
+    steps = strides(0);
+    result_at_ = inputs_ + 1;
+    kept_row_ = SizeProgram(steps[steps.size() - 2]);
   }
 
   /// What a program that runs alone is told of it.
@@ -203,10 +272,11 @@ class ProductCall final : public DeviceCall {
   }
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
-    runtime::cuda::run_product({left_.dtype, result_, rows_(symbols), inner_(symbols), columns_(symbols),
-                                count_(symbols), left_.matrix(tensors, symbols), right_.matrix(tensors, symbols),
-                                bias_ < 0 ? nullptr : tensors[bias_], tensors[inputs_], row_(symbols), batch_(symbols)},
-                               device, stream, measure_);
+    runtime::cuda::run_product(
+        {left_.dtype, result_, rows_(symbols), inner_(symbols), columns_(symbols), count_(symbols),
+         left_.matrix(tensors, symbols), right_.matrix(tensors, symbols), bias_ < 0 ? nullptr : tensors[bias_],
+         tensors[result_at_], row_(symbols), batch_(symbols)},
+        {epilogue_, result_at_ > inputs_ ? tensors[inputs_] : nullptr, kept_row_(symbols)}, device, stream, measure_);
   }
 
  protected:
@@ -237,11 +307,12 @@ class ProductCall final : public DeviceCall {
   }
 
   bool measure_;
-  size_t inputs_;
-  int bias_ = -1;  // which input it is; none
+  size_t inputs_, result_at_;  // where results begin, and the last one is
+  int bias_ = -1;              // which input it is; none
+  runtime::cuda::Epilogue epilogue_;
   DType result_;
   Operand left_, right_;
-  SizeProgram count_, rows_, columns_, inner_, row_, batch_;
+  SizeProgram count_, rows_, columns_, inner_, row_, batch_, kept_row_;
 };
 
 constexpr auto prepare = [](const Group& g, const CompilerOptions& options, ir::Facts&) -> std::unique_ptr<DeviceCall> {
@@ -271,6 +342,12 @@ constexpr Implementation product(std::string_view library, decltype(Implementati
 
 }  // namespace
 
+const Implementation kActivatedProduct = {.library = "tiled_products",
+                                          .name = "a product by tiles",
+                                          .primitive = "prim::convert",
+                                          .covers = covers_activated,
+                                          .prepare = prepare,
+                                          .reads = reads_activated};
 const Implementation kBiasedProduct = biased_product("prim::convert");
 const Implementation kBiasedFloat32Product = biased_product("prim::add");
 const Implementation kProduct = product("cublaslt", takes, place);

@@ -1,0 +1,195 @@
+#include "compiler/libraries/cuda/activation.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "compiler/fusion/indexing.h"
+#include "compiler/loops/builder.h"
+#include "compiler/loops/math.h"
+#include "compiler/loops/ops.h"
+#include "ops/table.h"
+
+namespace brasa::compiler {
+namespace {
+
+using ir::Node;
+using ir::Value;
+using ops::ScalarOp;
+using runtime::cuda::Epilogue;
+
+constexpr size_t kMostNodes = 64;
+
+bool is_constant(const Node* n) { return !loop_kind(n->op) && ops::kind_of(*n) == ops::Kind::Full; }
+DType dtype_of(Value v) { return type_of(v).dtype; }
+
+// A loop-level graph of one element: a number becomes what is stored.
+class Element {
+ public:
+  Element(DType narrow, const std::function<bool(Value)>& ends) : narrow_(narrow), ends_(ends), builder_(graph_) {
+    out_ = builder_.buffer(DType::Float32, 1);
+    in_ = builder_.number(DType::Float32);
+  }
+  // Whether all that leads to `v` is constants, elements of one tensor, and what is made of them.
+  bool add(Value v) {
+    if (made_.count(v.node)) return true;
+    const Node* n = v.node;
+    if (is_constant(n)) return keep(n, builder_.constant(n->args[0], dtype_of(v)));
+    if (converts(n) && dtype_of(n->arg<Value>(0)) == narrow_) return add_element(n);
+    ScalarOp op = scalar_op_of(n->op);
+    bool single = dtype_of(v) == DType::Float32 || dtype_of(v) == DType::Bool;
+    if (op == ScalarOp::None || op == ScalarOp::Convert || !single || made_.size() == kMostNodes) return false;
+    std::vector<Value> operands;
+    bool all = true;
+    n->for_each_input([&](Value o) {
+      all = all && type_of(o).shape == type_of(v).shape && add(o);
+      if (all) operands.push_back(made_.at(o.node));
+    });
+    if (!all) return false;
+    inside_.push_back(n);
+    switch (operands.size()) {
+      case 1: return keep(n, builder_.op(op, {operands[0]}));
+      case 2: return keep(n, builder_.op(op, {operands[0], operands[1]}));
+      case 3: return keep(n, builder_.op(op, {operands[0], operands[1], operands[2]}));
+      default: return false;
+    }
+  }
+  const ir::Graph& stored(Value result) {
+    builder_.store(out_, 0, made_.at(result.node));
+    return graph_;
+  }
+  Value of() const { return of_; }
+  std::vector<const Node*> inside() { return std::move(inside_); }
+
+ private:
+  bool keep(const Node* n, Value v) {
+    made_[n] = v;
+    return true;
+  }
+  // What is widened, in the order in which it was made: the same elements, whatever the dimensions before the last one.
+  bool add_element(const Node* n) {
+    std::vector<const Node*> way = {n};
+    Value v = n->arg<Value>(0);
+    for (ir::Expr columns = type_of(v).shape.back(); prim_of(v) == Prim::Reshape && !ends_(v);
+         v = v.node->arg<Value>(0)) {
+      if (!(type_of(v.node->arg<Value>(0)).shape.back() == columns)) return false;
+      way.push_back(v.node);
+    }
+    if ((of_ && of_ != v) || !ends_(v)) return false;
+    of_ = v;
+    for (const Node* w : way)
+      if (std::find(inside_.begin(), inside_.end(), w) == inside_.end()) inside_.push_back(w);
+    return keep(n, in_);
+  }
+
+  DType narrow_;
+  const std::function<bool(Value)>& ends_;
+  ir::Graph graph_{ir::Level::Loops};
+  LoopBuilder builder_;
+  Value in_, out_, of_;
+  std::unordered_map<const Node*, Value> made_;
+  std::vector<const Node*> inside_;
+};
+
+// The expanded graph as steps, where there is one for each of its nodes.
+class Steps {
+ public:
+  explicit Steps(const ExpandedMath& math) : math_(math) {
+    // A product that is only added to something is rounded with the sum.
+    std::unordered_map<const Node*, int> uses = ir::count_uses(*math.graph);
+    for (const Node* n : math.graph->nodes()) {
+      if (scalar_op_of(n->op) != ScalarOp::Add || math.exact.count(n)) continue;
+      for (size_t i : {0, 1}) {
+        const Node* product = n->arg<Value>(i).node;
+        if (scalar_op_of(product->op) != ScalarOp::Mul || uses[product] > 1 || math.exact.count(product)) continue;
+        sums_[n] = i;
+        products_.insert(product);
+        break;
+      }
+    }
+  }
+
+  std::optional<Epilogue> all() {
+    for (const Node* n : math_.graph->nodes()) {
+      if (math_.graph->input_index(n->out()) >= 0) {
+        numbers_[n] = 0;
+        continue;
+      }
+      if (loop_kind(n->op) == LoopOp::Store) {
+        // The last step's number is the result.
+        bool last = number(n->arg<Value>(2)) == static_cast<int16_t>(out_.steps.size());
+        return last && !out_.steps.empty() ? std::optional(std::move(out_)) : std::nullopt;
+      }
+      if (!products_.count(n) && !add(n)) return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  using Op = Epilogue::Op;
+  int16_t number(Value v) const { return numbers_.at(v.node); }
+  bool step(const Node* n, Op op, std::array<int16_t, 3> of, uint32_t bits = 0) {
+    out_.steps.push_back({op, of, bits});
+    numbers_[n] = static_cast<int16_t>(out_.steps.size());
+    return true;
+  }
+  bool add(const Node* n) {
+    auto of = [&](size_t i) { return number(n->arg<Value>(i)); };
+    if (is_constant(n)) {
+      bool whole = n->types[0].dtype == DType::Int32;
+      if (!whole && n->types[0].dtype != DType::Float32) return false;
+      auto bits = whole ? static_cast<uint32_t>(n->args[0].get<int64_t>())
+                        : std::bit_cast<uint32_t>(static_cast<float>(n->args[0].get<double>()));
+      return step(n, Op::Number, {}, bits);
+    }
+    switch (scalar_op_of(n->op)) {
+      case ScalarOp::Add:
+        if (auto sum = sums_.find(n); sum != sums_.end()) {
+          const Node* product = n->arg<Value>(sum->second).node;
+          return step(n, Op::Fma,
+                      {number(product->arg<Value>(0)), number(product->arg<Value>(1)), of(1 - sum->second)});
+        }
+        return step(n, Op::Add, {of(0), of(1)});
+      case ScalarOp::Sub: return step(n, Op::Sub, {of(0), of(1)});
+      case ScalarOp::Mul: return step(n, Op::Mul, {of(0), of(1)});
+      case ScalarOp::Div: return math_.reciprocals.count(n) && step(n, Op::Reciprocal, {of(1)});
+      case ScalarOp::Min: return step(n, Op::Min, {of(0), of(1)});
+      case ScalarOp::Max: return step(n, Op::Max, {of(0), of(1)});
+      case ScalarOp::Abs: return step(n, Op::Abs, {of(0)});
+      case ScalarOp::Neg: return step(n, Op::Neg, {of(0)});
+      case ScalarOp::Exp2: return step(n, Op::Exp2, {of(0)});
+      case ScalarOp::Rsqrt: return step(n, Op::Rsqrt, {of(0)});
+      case ScalarOp::Lt: return step(n, Op::Less, {of(0), of(1)});
+      case ScalarOp::Gt: return step(n, Op::Less, {of(1), of(0)});
+      case ScalarOp::Select: return step(n, Op::Select, {of(0), of(1), of(2)});
+      case ScalarOp::BitAnd: return step(n, Op::And, {of(0), of(1)});
+      case ScalarOp::BitXor: return step(n, Op::Xor, {of(0), of(1)});
+      case ScalarOp::Shl: return step(n, Op::Shl, {of(0), of(1)});
+      case ScalarOp::Bitcast: numbers_[n] = of(0); return true;
+      default: return false;
+    }
+  }
+
+  const ExpandedMath& math_;
+  std::unordered_map<const Node*, size_t> sums_;  // which operand is a product that is rounded with them
+  std::unordered_set<const Node*> products_;
+  std::unordered_map<const Node*, int16_t> numbers_;
+  Epilogue out_;
+};
+
+}  // namespace
+
+std::optional<Activation> activation_of(const Node& last, const std::function<bool(Value)>& ends) {
+  DType narrow = last.types[0].dtype;
+  if (!converts(&last) || !is_reduced_floating(narrow) || type_of(last.arg<Value>(0)).dtype != DType::Float32)
+    return std::nullopt;
+  Value result = last.arg<Value>(0);
+  Element element(narrow, ends);
+  if (scalar_op_of(result.node->op) == ScalarOp::None || !element.add(result) || !element.of()) return std::nullopt;
+  std::optional<Epilogue> epilogue = Steps(expand_math(element.stored(result), {.gpu = true}, false)).all();
+  if (!epilogue) return std::nullopt;
+  return Activation{element.of(), std::move(*epilogue), element.inside()};
+}
+
+}  // namespace brasa::compiler

@@ -1,0 +1,54 @@
+#include "runtime/cuda/epilogue.h"
+
+#include <utility>
+
+#include "support/error.h"
+
+namespace brasa::runtime::cuda {
+namespace {
+
+// And how many numbers it takes.
+std::pair<const char*, int> instruction(Epilogue::Op op) {
+  using Op = Epilogue::Op;
+  switch (op) {
+    case Op::Add: return {"add.rn.f32", 2};
+    case Op::Sub: return {"sub.rn.f32", 2};
+    case Op::Mul: return {"mul.rn.f32", 2};
+    case Op::Fma: return {"fma.rn.f32", 3};
+    case Op::Min: return {"min.NaN.f32", 2};
+    case Op::Max: return {"max.NaN.f32", 2};
+    case Op::Abs: return {"abs.f32", 1};
+    case Op::Neg: return {"neg.f32", 1};
+    case Op::Exp2: return {"ex2.approx.ftz.f32", 1};
+    case Op::Reciprocal: return {"rcp.approx.ftz.f32", 1};
+    case Op::Rsqrt: return {"rsqrt.approx.ftz.f32", 1};
+    case Op::And: return {"and.b32", 2};
+    case Op::Xor: return {"xor.b32", 2};
+    case Op::Shl: return {"shl.b32", 2};
+    default: fail("a step of an epilogue that is no instruction");
+  }
+}
+
+}  // namespace
+
+Ptx::Reg computed(const Epilogue& epilogue, Ptx& text, const Ptx::Reg& x) {
+  using Op = Epilogue::Op;
+  Ptx::Regs values = {x};
+  for (const Epilogue::Step& s : epilogue.steps) {
+    auto of = [&](int i) { return values.at(static_cast<size_t>(s.of[i])); };
+    switch (s.op) {
+      case Op::Number: values.push_back(text.f("mov.b32", s.bits)); break;
+      case Op::Less: values.push_back(text.p("setp.lt.f32", of(0), of(1))); break;
+      case Op::Select: values.push_back(text.f("selp.f32", of(1), of(2), of(0))); break;
+      default: {
+        auto [name, operands] = instruction(s.op);
+        values.push_back(operands == 1   ? text.f(name, of(0))
+                         : operands == 2 ? text.f(name, of(0), of(1))
+                                         : text.f(name, of(0), of(1), of(2)));
+      }
+    }
+  }
+  return values.back();
+}
+
+}  // namespace brasa::runtime::cuda
