@@ -43,6 +43,11 @@ class Module {
 /// What NVIDIA's driver takes as a kernel's parameters.
 constexpr size_t kMostSlots = 4096 / sizeof(Slot);
 
+/// How a matrix lies in memory, as a GPU's driver says it to a kernel that copies parts of it.
+struct alignas(128) TensorMap {
+  std::byte bytes[128];
+};
+
 struct Launch {
   Function kernel = nullptr;
   /// Addresses first, then numbers, then sizes: of each call.
@@ -54,6 +59,8 @@ struct Launch {
   size_t scratch_bytes = 0;  // of each thread of the host; of a GPU's block, shared memory beside its own
   int64_t calls = 1;         // that touch nothing of each other's; a GPU's kernel is made for so many
   bool waits = false;        // starts when all that the stream was given before has ended
+  /// Parameters before the slots, of a GPU's kernel of one call.
+  std::span<const TensorMap> maps = {};
 };
 
 /// How loops for it are made.

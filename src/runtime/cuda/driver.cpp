@@ -61,6 +61,7 @@ Loaded<Driver> load() {
       BRASA_BIND(library, cuGraphLaunch, d.graph_launch) && BRASA_BIND(library, cuGraphDestroy, d.graph_destroy) &&
       BRASA_BIND(library, cuGraphExecDestroy, d.runnable_destroy);
   if (!all) return {nullptr, str("the NVIDIA driver is too old: ", dlerror()), library};
+  BRASA_BIND(library, cuTensorMapEncodeTiled, d.tensor_map_encode);
   if (Result r = d.init(0)) {
     const char* text = nullptr;
     d.get_error_string(r, &text);

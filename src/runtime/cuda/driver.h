@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/cuda/library.h"
+#include "runtime/device.h"
 
 // The part of the CUDA driver's interface that Brasa uses, declared here so that neither the build nor a machine without a
 // GPU needs CUDA. libcuda.so.1 is loaded on first use.
@@ -103,6 +104,10 @@ struct Driver {
   Result (*graph_launch)(RunnableHandle, StreamHandle);
   Result (*graph_destroy)(GraphHandle);
   Result (*runnable_destroy)(RunnableHandle);
+  /// Null where the driver is older than Hopper.
+  Result (*tensor_map_encode)(TensorMap*, int type, unsigned rank, void* address, const uint64_t* sizes,
+                              const uint64_t* steps, const unsigned* box, const unsigned* element_steps, int interleave,
+                              int swizzle, int promotion, int fill);
 };
 
 /// The library as it was found.

@@ -35,8 +35,10 @@ static_assert(sizeof(NodeParameters) == sizeof(CUDA_KERNEL_NODE_PARAMS_v2) &&
 
 Parameters::Parameters(const Launch& l) {
   BRASA_CHECK(l.count <= 0x7fffffff, "CUDA: a grid of ", l.count, " blocks is larger than the hardware's limit");
-  BRASA_CHECK(l.slots.size() <= kMostSlots, "CUDA: a kernel takes ", l.slots.size(), " arguments, the limit is ",
-              kMostSlots);
+  constexpr size_t kSlotsOfMap = sizeof(TensorMap) / sizeof(Slot);
+  BRASA_CHECK(l.slots.size() + kSlotsOfMap * l.maps.size() <= kMostSlots, "CUDA: a kernel takes ", l.slots.size(),
+              " arguments and ", l.maps.size(), " maps, the limit is ", kMostSlots);
+  for (const TensorMap& m : l.maps) slots_.push_back(const_cast<TensorMap*>(&m));
   for (const Slot& s : l.slots.first(l.calls > 1 ? 1 : l.slots.size())) slots_.push_back(const_cast<Slot*>(&s));
   node_.function = static_cast<FunctionHandle>(const_cast<void*>(l.kernel));
   node_.blocks[0] = static_cast<unsigned>(l.count);

@@ -45,9 +45,11 @@ class Ptx {
     for (int i = 0; i < n; ++i) out.push_back(fresh(type));
     return out;
   }
-  /// The i-th parameter; all are 8 bytes.
+  /// The i-th parameter, of 8 bytes.
   Reg parameter(int i) { return d("ld.param.u64", str("[p", i, "]")); }
   Reg parameter32(int i) { return r("cvt.u32.u64", parameter(i)); }
+  /// Where the i-th one lies, which is a map.
+  Reg map(int i) { return d("cvta.param.u64", d("mov.b64", str("p", i))); }
 
   template <class F>
   void unless(const Reg& condition, const F& then) {
@@ -72,16 +74,17 @@ class Ptx {
   }
 
   /// `together`: blocks that a processor must have registers for. `hopper`: for GPUs of capability 9.0 alone, in place of those since 8.0; there
-  /// `cluster` blocks may use each other's shared memory.
+  /// `cluster` blocks may use each other's shared memory. The first `maps` parameters are TensorMaps.
   std::string kernel(std::string_view name, int parameters, int threads, int shared_bytes, int together = 1,
-                     bool hopper = false, int cluster = 1) const {
+                     bool hopper = false, int cluster = 1, int maps = 0) const {
     std::string out = hopper ? ".version 8.0\n.target sm_90a\n" : ".version 7.0\n.target sm_80\n";
     out += ".address_size 64\n\n";
     std::string shared = str(".shared .align ", hopper ? 1024 : 16, " .b8 shared_memory[");
     // Of none it is the launch that says how much.
     if (!shared_bytes) out += str(".extern ", shared, "];\n");
     out += str(".visible .entry ", name, "(");
-    for (int i = 0; i < parameters; ++i) out += str(i ? ", " : "", ".param .u64 p", i);
+    for (int i = 0; i < parameters; ++i)
+      out += str(i ? ", " : "", i < maps ? str(".param .align 128 .b8 p", i, "[128]") : str(".param .u64 p", i));
     out += str(")\n.maxntid ", threads, ", 1, 1\n");
     if (together > 1) out += str(".minnctapersm ", together, "\n");
     if (cluster > 1) out += str(".reqnctapercluster ", cluster, ", 1, 1\n");

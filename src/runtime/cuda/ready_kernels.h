@@ -27,12 +27,14 @@ struct ReadyKernel {
   Function function = nullptr;
   int threads = 0, shared_bytes = 0, rows = 0;
 
-  void launch(int64_t blocks, std::span<const Slot> slots, Device& device, Stream stream) const {
+  void launch(int64_t blocks, std::span<const Slot> slots, Device& device, Stream stream,
+              std::span<const TensorMap> maps = {}) const {
     device.launch({.kernel = function,
                    .slots = slots,
                    .count = blocks,
                    .threads = threads,
-                   .scratch_bytes = static_cast<size_t>(shared_bytes)},
+                   .scratch_bytes = static_cast<size_t>(shared_bytes),
+                   .maps = maps},
                   stream);
   }
 };
