@@ -144,6 +144,31 @@ class TileProducts : public TensorCores {
     if (grouped_) p_.op("wgmma.wait_group.sync.aligned", behind);
   }
 
+  // --- by groups ---
+
+  // How the tensor cores find a matrix of rows of 128 bytes: where it begins, in units of 16 bytes, how far each eight rows are from the next
+  // eight, and that 16 bytes i of a row lie at i ^ (row & 7). `leading`: how far the next 64 columns are from each 64, where rows are summed over.
+  static constexpr int kEightRows = 8 * 128, kSwizzled = 1 << 30;
+  Reg sixteens(const Reg& at) { return p_.r("shr.u32", at, 4); }
+  Reg descriptor(const Reg& start, int bytes, int leading = 0) {
+    int more = bytes / 16 + (leading / 16 << 16);
+    return p_.d("mov.b64", braces({more ? p_.r("add.u32", start, more) : start, layout_}));
+  }
+
+  void begin_products() { p_.op("wgmma.fence.sync.aligned"); }
+  void end_products() { p_.op("wgmma.commit_group.sync.aligned"); }
+  // `adds`: to what the sum has; `a`: fragments, or a descriptor; `transposed`: rows of the right operand are what is summed over.
+  void multiply_group(const Regs& sum, const Regs& a, const Reg& b, const Reg& adds, bool transposed,
+                      bool left_transposed = false) {
+    const char* type = dtype_ == DType::Float16 ? "k16.f32.f16.f16" : "k16.f32.bf16.bf16";
+    std::string name = str("wgmma.mma_async.sync.aligned.m64n", 2 * sum.size(), type);
+    int t = transposed;
+    if (a.size() == 1)
+      p_.op(name, braces(sum), a[0], b, adds, 1, 1, static_cast<int>(left_transposed), t);
+    else
+      p_.op(name, braces(sum), braces(a), b, adds, 1, 1, t);
+  }
+
  private:
   // What mma gives as a result has the layout that the next mma wants of its left operand.
   Regs weights_of(const Part& w, int k) {
@@ -173,31 +198,10 @@ class TileProducts : public TensorCores {
 
   // --- by groups ---
 
-  // How the tensor cores find a matrix of rows of 128 bytes: where it begins, in units of 16 bytes, how far each eight rows are from the next
-  // eight, and that 16 bytes i of a row lie at i ^ (row & 7).
-  static constexpr int kEightRows = 8 * 128, kSwizzled = 1 << 30;
-  Reg sixteens(const Reg& at) { return p_.r("shr.u32", at, 4); }
-  Reg descriptor(const Reg& start, int bytes) {
-    return p_.d("mov.b64", braces({bytes ? p_.r("add.u32", start, bytes / 16) : start, layout_}));
-  }
-
   static Regs together(const Part& part) {
     Regs out;
     for (const Regs& four : part) out.insert(out.end(), four.begin(), four.end());
     return out;
-  }
-  void begin_products() { p_.op("wgmma.fence.sync.aligned"); }
-  void end_products() { p_.op("wgmma.commit_group.sync.aligned"); }
-  // `adds`: to what the sum has; `a`: fragments, or a descriptor; `transposed`: rows of the right operand are what is summed over.
-  void multiply_group(const Regs& sum, const Regs& a, const Reg& b, const Reg& adds, bool transposed,
-                      bool left_transposed = false) {
-    const char* type = dtype_ == DType::Float16 ? "k16.f32.f16.f16" : "k16.f32.bf16.bf16";
-    std::string name = str("wgmma.mma_async.sync.aligned.m64n", 2 * sum.size(), type);
-    int t = transposed;
-    if (a.size() == 1)
-      p_.op(name, braces(sum), a[0], b, adds, 1, 1, static_cast<int>(left_transposed), t);
-    else
-      p_.op(name, braces(sum), braces(a), b, adds, 1, 1, t);
   }
   std::vector<Part> scores_of_group(const Own& own, const Reg& other, int width) {
     std::vector<Part> out = zeros(width);
@@ -233,9 +237,10 @@ class TileProducts : public TensorCores {
   int parts_;     // of a warp: 16 rows each
   bool grouped_;  // four warps multiply together
   Reg lane_, pair_, down_, across_, pairs_;
+  Reg never_, always_;  // conditions, of groups
 
  private:
-  Reg never_, always_, layout_;
+  Reg layout_;
 };
 
 }  // namespace brasa::runtime::cuda

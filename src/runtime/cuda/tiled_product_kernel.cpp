@@ -1,0 +1,354 @@
+#include <array>
+#include <bit>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/tile_products.h"
+#include "runtime/cuda/tiled_product.h"
+#include "support/error.h"
+
+// A block has as many threads as a processor's registers allow, and goes through tiles of the result. One thread has the copy engine bring what is
+// summed up, 64 of each row and column at a time, into a ring of four stages in shared memory. Two groups multiply, each 64 of a tile's rows; a
+// stage has two barriers in memory: it is full, and both groups have left it.
+//
+// To compute the epilogue and to write a tile takes about as long as to multiply one, and other parts of the processor: a group keeps a tile as
+// pairs of rounded numbers, and writes an eighth of it behind each of the next tile's first eight products. Where there are not so many, or no next
+// tile, it writes at once.
+namespace brasa::runtime::cuda {
+namespace {
+
+constexpr int kStages = 4, kGroup = 128, kGroups = 2, kGroupRows = 64;
+constexpr int kTileRow = 128;      // bytes: 64 of what is summed up, or of a result's row
+constexpr int kBlockColumns = 64;  // of a result that one copy writes, and of a right operand's rows
+constexpr int kLeftBytes = kTileRows * kTileRow, kRightBytes = kTileColumns * kTileRow;
+constexpr int kStageBytes = kLeftBytes + kRightBytes;
+constexpr int kBlockBytes = 64 * kTileRow;
+constexpr int kParts = kTileColumns / 32;  // of a tile that is written, two for each copy
+constexpr int kEights = kTileColumns / 8;  // columns: a thread has two neighbours of each, in two rows
+constexpr int kLoaderRegisters = 24, kMultiplierRegisters = 240;
+
+class Kernel final : public TileProducts {
+ public:
+  explicit Kernel(const TiledProductKind& kind) : TileProducts(kind.dtype, kTileSums, 1, true), kind_(kind) {}
+
+  WrittenKernel write() {
+    const char* name = "tiled_product";
+    begin();
+    Reg loads = p_.p("setp.eq.u32", group_, kGroups);
+    p_.when(loads, [&] {
+      p_.op("setmaxnreg.dec.sync.aligned.u32", kLoaderRegisters);
+      p_.when(first_, [&] { load(); });
+    });
+    p_.unless(loads, [&] {
+      p_.op("setmaxnreg.inc.sync.aligned.u32", kMultiplierRegisters);
+      multiply_tiles();
+    });
+    return {name, p_.kernel(name, kParameters, kThreads, 0, 1, true, 1, kMaps), kThreads, kSharedBytes, true};
+  }
+
+ private:
+  static constexpr int kThreads = (kGroups + 1) * kGroup;
+  static constexpr int kMaps = 3, kParameters = kMaps + 6;
+  // Two blocks of 64 rows and 64 columns on their way out for each group, and the barriers.
+  static constexpr int kOut = kStages * kStageBytes, kBarriers = kOut + 2 * kGroups * kBlockBytes, kBarrierBytes = 8;
+  static constexpr int kSharedBytes = kBarriers + 2 * kStages * kBarrierBytes;
+
+  void begin() {
+    p_.op("griddepcontrol.launch_dependents");
+    left_ = p_.map(0);
+    right_ = p_.map(1);
+    result_ = p_.map(2);
+    bias_ = p_.parameter(3);
+    steps_ = p_.parameter32(4);
+    tiles_across_ = p_.parameter32(5);
+    tiles_ = p_.parameter32(6);
+    blocks_ = p_.parameter32(7);
+    columns_ = p_.parameter32(8);
+    thread_ = p_.r("mov.u32", "%tid.x");
+    find_lane(thread_);
+    // The same in all lanes, as the assembler sees then.
+    group_ = p_.fresh('r');
+    p_.op("shfl.sync.idx.b32", group_, p_.r("shr.u32", thread_, 7), 0, 31, -1);
+    first_ = p_.p("setp.eq.u32", p_.r("and.b32", thread_, kGroup - 1), 0);
+    shared_ = p_.r("mov.u32", "shared_memory");
+    barriers_ = p_.r("add.u32", shared_, kBarriers);
+    p_.when(p_.p("setp.eq.u32", thread_, 0), [&] {
+      for (int s = 0; s < kStages; ++s) {
+        p_.op("mbarrier.init.shared::cta.b64", at(barriers_, 2 * s * kBarrierBytes), 1);
+        p_.op("mbarrier.init.shared::cta.b64", at(barriers_, (2 * s + 1) * kBarrierBytes), kGroups);
+      }
+      p_.op("fence.mbarrier_init.release.cluster");
+      p_.op("fence.proxy.async.shared::cta");
+    });
+    p_.op("bar.sync", 0);
+    p_.op("griddepcontrol.wait");
+    tile_ = p_.r("mov.u32", "%ctaid.x");
+    slot_ = p_.r("mov.u32", 0);
+  }
+
+  static std::string at(const Reg& address, int bytes = 0) { return str("[", address, "+", bytes, "]"); }
+  static std::string at(const Reg& map, const Reg& column, const Reg& row) {
+    return str("[", map, ", ", braces({column, row}), "]");
+  }
+
+  // --- the ring ---
+
+  Reg full() { return p_.r("mad.lo.u32", slot_, 2 * kBarrierBytes, barriers_); }
+  Reg stage() { return p_.r("mad.lo.u32", slot_, kStageBytes, shared_); }
+  // Until the barrier has ended a phase of this parity.
+  void wait(const Reg& barrier, int offset) {
+    p_.loop(
+        [&] {
+          return p_.p("not.pred", p_.p("mbarrier.try_wait.parity.shared::cta.b64", at(barrier, offset), parity_));
+        },
+        [] {});
+  }
+  void next_slot() {
+    Reg next = p_.r("add.u32", slot_, 1), again = p_.p("setp.eq.u32", next, kStages);
+    p_.op("selp.b32", slot_, 0, next, again);
+    p_.op("xor.b32", parity_, parity_, p_.r("selp.b32", 1, 0, again));
+  }
+  template <class F>
+  void over_tiles(const F& use) {
+    p_.loop([&] { return p_.p("setp.lt.u32", tile_, tiles_); },
+            [&] {
+              Reg row = p_.r("div.u32", tile_, tiles_across_), column = p_.r("rem.u32", tile_, tiles_across_);
+              use(p_.r("mul.lo.u32", row, kTileRows), p_.r("mul.lo.u32", column, kTileColumns));
+              p_.op("add.u32", tile_, tile_, blocks_);
+            });
+  }
+  template <class F>
+  void over_steps(const Reg& step, const F& use) {
+    p_.loop([&] { return p_.p("setp.lt.u32", step, steps_); },
+            [&] {
+              use();
+              p_.op("add.u32", step, step, 1);
+            });
+  }
+
+  // By one thread. What lies behind the ends of a matrix comes as zeros, and is counted.
+  void load() {
+    parity_ = p_.r("mov.u32", 1);  // all stages are free
+    over_tiles([&](const Reg& row, const Reg& column) {
+      Reg step = p_.r("mov.u32", 0), sum = p_.r("mov.u32", 0);
+      over_steps(step, [&] {
+        Reg barrier = full(), to = stage();
+        wait(barrier, kBarrierBytes);
+        p_.op("mbarrier.arrive.expect_tx.shared::cta.b64", "_", at(barrier), kStageBytes);
+        auto copy = [&](int offset, const Reg& map, const Reg& x, const Reg& y) {
+          p_.op("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes", at(to, offset),
+                at(map, x, y), at(barrier));
+        };
+        copy(0, left_, sum, row);
+        if (kind_.right_along_sum)
+          copy(kLeftBytes, right_, sum, column);
+        else
+          for (int block = 0; block < kTileColumns / kBlockColumns; ++block)
+            copy(kLeftBytes + block * kBlockBytes, right_, p_.r("add.u32", column, block * kBlockColumns), sum);
+        p_.op("add.u32", sum, sum, kTileSums);
+        next_slot();
+      });
+    });
+  }
+
+  // --- a group ---
+
+  void multiply_tiles() {
+    parity_ = p_.r("mov.u32", 0);
+    sum_ = p_.fresh('f', 4 * kEights);
+    kept_ = p_.fresh('r', 2 * kEights);
+    kept_row_ = p_.fresh('r');
+    kept_column_ = p_.fresh('r');
+    left_of_group_ = p_.r("mul.lo.u32", group_, kGroupRows * kTileRow);
+    barrier_of_group_ = p_.r("add.u32", group_, 1);
+    before_ = p_.fresh('r');
+    find_own();
+    Reg long_enough = p_.p("setp.ge.u32", steps_, kParts), step = p_.fresh('r');
+    Reg keeps = p_.p("setp.lt.u32", steps_, 0);
+    over_tiles([&](const Reg& row, const Reg& column) {
+      before_ = p_.fresh('r');
+      p_.op("mov.u32", step, 0);
+      p_.when(keeps, [&] {
+        for (int part = 0; part < kParts; ++part) {
+          multiply_step(part ? always_ : never_);
+          if (part) leave(first_);
+          pass();
+          write(part);
+        }
+        p_.op("mov.u32", step, kParts);
+      });
+      over_steps(step, [&] {
+        Reg adds = p_.p("setp.ne.u32", step, 0);
+        multiply_step(adds);
+        leave(p_.p("and.pred", adds, first_));
+        pass();
+      });
+      await();
+      leave(first_);
+      keep(row, column);
+      Reg next = p_.r("add.u32", tile_, blocks_);
+      p_.op("setp.lt.and.u32", keeps, next, tiles_, long_enough);
+      p_.unless(keeps, [&] {
+        for (int part = 0; part < kParts; ++part) write(part);
+      });
+    });
+    p_.op(str("@", first_, " cp.async.bulk.wait_group.read"), 0);
+  }
+
+  // The products of one stage, under way when this ends, and those before at an end.
+  void multiply_step(const Reg& adds) {
+    barrier_ = full();
+    wait(barrier_, 0);
+    Reg from = stage(), left = sixteens(p_.r("add.u32", from, left_of_group_)),
+        right = sixteens(p_.r("add.u32", from, kLeftBytes));
+    // A row has four times what the tensor cores sum up at once, or there are four times as many rows.
+    constexpr int kAtOnce = 16;
+    std::vector<std::array<Reg, 2>> pairs;
+    for (int k = 0; k < kTileSums / kAtOnce; ++k) {
+      Reg b = kind_.right_along_sum ? descriptor(right, 2 * kAtOnce * k)
+                                    : descriptor(right, kAtOnce * kTileRow * k, kBlockBytes);
+      pairs.push_back({descriptor(left, 2 * kAtOnce * k), b});
+    }
+    begin_products();
+    for (const auto& [a, b] : pairs)
+      multiply_group(sum_, {a}, b, &a == pairs[0].data() ? adds : always_, !kind_.right_along_sum);
+    end_products();
+    await(1);
+  }
+  // The stage of the step before, if the condition is true: one thread for the group.
+  void leave(const Reg& condition) {
+    p_.op(str("@", condition, " mbarrier.arrive.shared::cta.b64"), "_", at(before_, kBarrierBytes));
+  }
+  void pass() {
+    p_.op("mov.u32", before_, barrier_);
+    next_slot();
+  }
+
+  // --- what is written ---
+
+  // Where the thread's first pair lies in a block that is copied out: 16 bytes i of a row are at i ^ (row & 7).
+  void find_own() {
+    Reg warp = p_.r("and.b32", p_.r("shr.u32", thread_, 5), 3), eighth = p_.r("shr.u32", lane_, 2);
+    Reg row = p_.r("mad.lo.u32", warp, 16, eighth);
+    out_ = p_.r("mad.lo.u32", group_, 2 * kBlockBytes, p_.r("add.u32", shared_, kOut));
+    own_ = p_.r("mad.lo.u32", row, kTileRow, out_);
+    own_ = p_.r("add.u32", own_, p_.r("shl.b32", eighth, 4));
+    own_ = p_.r("add.u32", own_, p_.r("shl.b32", pair_, 1));
+  }
+
+  // A tile's sums, with their bias, rounded.
+  void keep(const Reg& row, const Reg& column) {
+    p_.op("mad.lo.u32", kept_row_, group_, kGroupRows, row);
+    p_.op("mov.u32", kept_column_, column);
+    Reg own, room;
+    if (kind_.bias) {
+      own = p_.d("mad.wide.u32", p_.r("add.u32", column, pair_), element_, bias_);
+      room = p_.r("sub.u32", p_.r("max.u32", p_.r("sub.u32", columns_, column), pair_), pair_);
+    }
+    for (int n = 0; n < kEights; ++n) {
+      std::array<Reg, 2> bias;
+      if (kind_.bias) {
+        Reg both = p_.r("mov.b32", 0), there = p_.p("setp.gt.u32", room, 8 * n);
+        p_.op(str("@", there, " ld.global.b32"), both, str("[", p_.d("add.s64", own, 8 * n * element_), "]"));
+        bias = widened(both);
+      }
+      for (int half : {0, 1}) {
+        std::array<Reg, 2> both = {sum_[4 * n + 2 * half], sum_[4 * n + 2 * half + 1]};
+        if (kind_.bias)
+          for (int e : {0, 1}) both[e] = p_.f("add.rn.f32", both[e], bias[e]);
+        p_.op("mov.b32", kept_[2 * n + half], rounded(both[0], both[1]));
+      }
+    }
+  }
+
+  // 32 columns of the kept tile; those behind an odd number of them leave with their 64.
+  void write(int part) {
+    int block = part / 2, offset = block % 2 * kBlockBytes;
+    auto together = [&] { p_.op("bar.sync", barrier_of_group_, kGroup); };
+    if (part % 2 == 0) {
+      // The copy before the last one read where these go.
+      p_.op(str("@", first_, " cp.async.bulk.wait_group.read"), 1);
+      together();
+    }
+    for (int n = 4 * part; n < 4 * part + 4; ++n) {
+      int chunk = n % 8;
+      Reg to = chunk ? p_.r("xor.b32", own_, 16 * chunk) : own_;
+      for (int half : {0, 1})
+        p_.op("st.shared.b32", at(to, offset + 8 * half * kTileRow), finished(kept_[2 * n + half]));
+    }
+    if (part % 2 == 0) return;
+    p_.op("fence.proxy.async.shared::cta");
+    together();
+    p_.when(first_, [&] {
+      p_.op("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
+            at(result_, p_.r("add.u32", kept_column_, block * kBlockColumns), kept_row_), at(out_, offset));
+      p_.op("cp.async.bulk.commit_group");
+    });
+  }
+
+  // Two elements as they are written.
+  Reg finished(const Reg& pair) {
+    if (kind_.epilogue.steps.empty()) return pair;
+    std::array<Reg, 2> both = widened(pair);
+    Reg low = computed(both[0]), high = computed(both[1]);
+    return rounded(low, high);
+  }
+  Reg computed(const Reg& x) {
+    using Op = Epilogue::Op;
+    Regs values = {x}, conditions = {""};  // whether it is less, of a number that says so
+    for (const Epilogue::Step& s : kind_.epilogue.steps) {
+      auto of = [&](int i) { return values.at(static_cast<size_t>(s.of[i])); };
+      Reg value, condition;
+      if (s.op == Op::Number) {
+        value = number(std::bit_cast<float>(s.bits));
+      } else if (s.op == Op::Less) {
+        condition = p_.p("setp.lt.f32", of(0), of(1));
+        value = p_.f("selp.f32", number(1), number(0), condition);
+      } else if (s.op == Op::Select) {
+        Reg chooses = conditions.at(static_cast<size_t>(s.of[0]));
+        if (chooses.empty()) chooses = p_.p("setp.neu.f32", of(0), number(0));
+        value = p_.f("selp.f32", of(1), of(2), chooses);
+      } else {
+        auto [name, operands] = instruction(s.op);
+        value = operands == 1   ? p_.f(name, of(0))
+                : operands == 2 ? p_.f(name, of(0), of(1))
+                                : p_.f(name, of(0), of(1), of(2));
+      }
+      values.push_back(value);
+      conditions.push_back(condition);
+    }
+    return values.back();
+  }
+  // And how many numbers it takes.
+  static std::pair<const char*, int> instruction(Epilogue::Op op) {
+    using Op = Epilogue::Op;
+    switch (op) {
+      case Op::Add: return {"add.rn.f32", 2};
+      case Op::Sub: return {"sub.rn.f32", 2};
+      case Op::Mul: return {"mul.rn.f32", 2};
+      case Op::Fma: return {"fma.rn.f32", 3};
+      case Op::Min: return {"min.f32", 2};
+      case Op::Max: return {"max.f32", 2};
+      case Op::Abs: return {"abs.f32", 1};
+      case Op::Neg: return {"neg.f32", 1};
+      case Op::Exp2: return {"ex2.approx.ftz.f32", 1};
+      case Op::Reciprocal: return {"rcp.approx.ftz.f32", 1};
+      case Op::Rsqrt: return {"rsqrt.approx.ftz.f32", 1};
+      default: fail("a step of an epilogue that is no instruction");
+    }
+  }
+
+  TiledProductKind kind_;
+  Reg left_, right_, result_;  // maps
+  Reg bias_, steps_, tiles_across_, tiles_, blocks_, columns_;
+  Reg thread_, group_, first_, shared_, barriers_;  // `first_`: of its group
+  Reg tile_, slot_, parity_;
+  Regs sum_, kept_;
+  Reg kept_row_, kept_column_, left_of_group_, barrier_of_group_, barrier_, before_, out_, own_;
+};
+
+}  // namespace
+
+WrittenKernel tiled_product_kernel(const TiledProductKind& kind) { return Kernel(kind).write(); }
+
+}  // namespace brasa::runtime::cuda
