@@ -7,7 +7,8 @@ foreach(fake driver:libcuda.so.1 cublaslt:libcublasLt.so.13 cudnn:libcudnn.so.9)
   add_library(fake_${source} MODULE ${CMAKE_SOURCE_DIR}/tests/fakes/${source}.cpp)
   if(source STREQUAL driver)
     target_sources(fake_${source} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fakes/ptx.cpp ${CMAKE_SOURCE_DIR}/tests/fakes/ptx_instructions.cpp
-                   ${CMAKE_SOURCE_DIR}/tests/fakes/ptx_tensor_cores.cpp ${CMAKE_SOURCE_DIR}/src/runtime/image.cpp)
+                   ${CMAKE_SOURCE_DIR}/tests/fakes/ptx_tensor_cores.cpp ${CMAKE_SOURCE_DIR}/tests/fakes/ptx_copies.cpp
+                   ${CMAKE_SOURCE_DIR}/src/runtime/image.cpp)
   endif()
   target_link_options(fake_${source} PRIVATE -Wl,-soname,${file})
   brasa_sees_sources(fake_${source})

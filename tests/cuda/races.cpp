@@ -54,6 +54,44 @@ bool runs_in_two_blocks(bool barrier_of_cluster) {
   return runs(p, 2);
 }
 
+// The first thread writes; the first one of the second warp reads.
+bool runs_with_barrier_in_memory(bool arrives, bool waits) {
+  runtime::cuda::Ptx p;
+  auto thread = p.r("mov.u32", "%tid.x"), zero = p.r("mov.u32", 0);
+  std::string word = str("[", zero, "+0]"), barrier = str("[", zero, "+128]");
+  auto by = [&](int which, const auto& does) { p.when(p.p("setp.eq.u32", thread, which), does); };
+  by(0, [&] { p.op("mbarrier.init.shared::cta.b64", barrier, 1); });
+  p.op("bar.sync", 0);
+  by(32, [&] {
+    if (waits)
+      p.loop([&] { return p.p("not.pred", p.p("mbarrier.try_wait.parity.shared::cta.b64", barrier, 0)); }, [] {});
+    p.r("ld.shared.b32", word);
+  });
+  by(0, [&] {
+    p.op("st.shared.b32", word, thread);
+    if (arrives) p.op("mbarrier.arrive.shared::cta.b64", "_", barrier);
+  });
+  return runs(p, 1);
+}
+
+// The second warp alone, or both, come to a barrier of `count` threads.
+bool runs_with_counted_barrier(int count, bool both) {
+  runtime::cuda::Ptx p;
+  auto thread = p.r("mov.u32", "%tid.x");
+  auto come = [&] { p.op("bar.sync", 1, count); };
+  both ? come() : p.when(p.p("setp.ge.u32", thread, 32), come);
+  return runs(p, 1);
+}
+
+TEST(FakeDriver, KnowsBarriers) {
+  EXPECT_TRUE(runs_with_barrier_in_memory(true, true));
+  EXPECT_FALSE(runs_with_barrier_in_memory(true, false));
+  EXPECT_FALSE(runs_with_barrier_in_memory(false, true));  // waits for ever
+  EXPECT_TRUE(runs_with_counted_barrier(32, false));
+  EXPECT_TRUE(runs_with_counted_barrier(64, true));
+  EXPECT_FALSE(runs_with_counted_barrier(64, false));
+}
+
 TEST(FakeDriver, FindsRaces) {
   EXPECT_TRUE(runs(0, ""));
   EXPECT_FALSE(runs(1, ""));

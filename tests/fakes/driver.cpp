@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control.h"
+#include "matrix_map.h"
 #include "ptx.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/emu/native_stream.h"
@@ -30,13 +31,21 @@ constexpr int kOutOfMemory = 2, kInvalidValue = 1, kNotFound = 500, kIllegalAddr
 constexpr size_t kMemory = size_t{64} << 30;
 using Clock = std::chrono::steady_clock;
 
+// A kernel's parameter: 8 bytes, or a map.
+struct alignas(128) Parameter {
+  size_t size;
+  alignas(128) char bytes[128];
+};
 // What a graph keeps: work, and what its launches are given.
 struct Node {
   std::function<void(void**)> work;
-  std::vector<unsigned long long> slots;
+  std::vector<Parameter> given;
+  void take(void** parameters) {
+    for (size_t i = 0; i < given.size(); ++i) std::memcpy(given[i].bytes, parameters[i], given[i].size);
+  }
   void run() {
     std::vector<void*> parameters;
-    for (auto& s : slots) parameters.push_back(&s);
+    for (auto& p : given) parameters.push_back(p.bytes);
     work(parameters.data());
   }
 };
@@ -67,7 +76,7 @@ struct Event {
 using HostKernel = void (*)(const void*, int64_t begin, int64_t end, void*);
 struct Function {
   std::shared_ptr<const brasa::fakes::Program> program;  // none: it computes nothing
-  size_t parameters = 0;
+  std::vector<Parameter> parameters = {};
   HostKernel kernel = nullptr;  // instead
   bool grouped = false;         // four warps multiply together
   bool clustered = false;       // blocks use each other's shared memory
@@ -300,19 +309,20 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
   for (const brasa::runtime::KernelEntry& e : m->image.entries)
     if (e.name == name) {
       void* at = static_cast<char*>(m->code) + e.offset;
-      m->functions.push_back(new Function{nullptr, 0, reinterpret_cast<HostKernel>(at)});
+      m->functions.push_back(new Function{nullptr, {}, reinterpret_cast<HostKernel>(at)});
       *function = m->functions.back();
       return 0;
     }
   size_t entry = m->ptx.find(std::string(".entry ") + name + "(");
   if (entry == std::string::npos) return kNotFound;
-  constexpr std::string_view kWritten[] = {"attention", "few_channels", "sort_", "concat"};
+  constexpr std::string_view kWritten[] = {"attention", "few_channels", "sort_", "concat", "tiled_"};
   bool runs = std::any_of(std::begin(kWritten), std::end(kWritten),
                           [&](std::string_view prefix) { return std::string_view(name).starts_with(prefix); });
   auto* f = new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr};
   f->grouped = m->ptx.find("wgmma.") != std::string::npos;
   f->clustered = m->ptx.find(".reqnctapercluster") != std::string::npos;
-  for (size_t end = m->ptx.find(')', entry); (entry = m->ptx.find(".param", entry)) < end; ++entry) ++f->parameters;
+  for (size_t end = m->ptx.find(')', entry); runs && (entry = m->ptx.find(".param", entry)) < end; ++entry)
+    f->parameters.push_back({m->ptx.compare(entry, 13, ".param .align") == 0 ? size_t{128} : size_t{8}, {}});
   m->functions.push_back(f);
   *function = f;
   return 0;
@@ -337,9 +347,8 @@ BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, 
               if (f->clustered) log_of_calls.note("clusters of blocks");
               brasa::fakes::run(*f->program, blocks, threads, shared, slots);
             },
-            {}};
-  for (size_t i = 0; f->program && i < f->parameters; ++i)
-    node.slots.push_back(*static_cast<unsigned long long*>(parameters[i]));
+            f->parameters};
+  node.take(parameters);
   try {
     stream_of(stream).add(std::move(node));
   } catch (const std::exception& e) {
@@ -354,6 +363,29 @@ BRASA_FAKE int cuLaunchKernelEx(const brasa::runtime::cuda::LaunchConfig* config
   return cuLaunchKernel(f, config->blocks[0], config->blocks[1], config->blocks[2], config->threads[0],
                         config->threads[1], config->threads[2], config->shared_bytes,
                         reinterpret_cast<Stream*>(config->stream), parameters, extra);
+}
+
+BRASA_FAKE int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* address, const uint64_t* sizes,
+                                      const uint64_t* steps, const unsigned* box, const unsigned* element_steps,
+                                      int interleave, int swizzle, int, int) {
+  BRASA_NOTE;
+  constexpr int kHalf = 6, kBrain = 9, kSwizzled128 = 3;
+  auto multiple = [](const void* p, uintptr_t of) { return reinterpret_cast<uintptr_t>(p) % of == 0; };
+  if ((type != kHalf && type != kBrain) || rank != 2 || interleave != 0 || swizzle != kSwizzled128)
+    return kInvalidValue;
+  if (!multiple(map, 64) || !multiple(address, 16) || steps[0] % 16 != 0 || steps[0] >> 40 != 0) return kInvalidValue;
+  for (int i : {0, 1})
+    if (sizes[i] == 0 || sizes[i] > uint64_t{1} << 32 || box[i] == 0 || box[i] > 256 || element_steps[i] != 1)
+      return kInvalidValue;
+  if (2 * box[0] != 128) return kInvalidValue;  // of the ways that there are, the one that ptx_copies.cpp knows
+  brasa::fakes::MatrixMap made{brasa::fakes::MatrixMap::kMark,
+                               reinterpret_cast<uintptr_t>(address),
+                               sizes[0],
+                               sizes[1],
+                               steps[0],
+                               {box[0], box[1]}};
+  std::memcpy(map, &made, sizeof made);
+  return 0;
 }
 
 BRASA_FAKE int cuStreamBeginCapture_v2(Stream* stream, int) {
@@ -385,8 +417,7 @@ BRASA_FAKE int cuGraphInstantiateWithFlags(Graph** runnable, Graph* graph, unsig
 BRASA_FAKE int cuGraphExecKernelNodeSetParams_v2(Graph*, Node* node,
                                                  const brasa::runtime::cuda::NodeParameters* given) {
   BRASA_NOTE;
-  for (size_t i = 0; i < node->slots.size(); ++i)
-    node->slots[i] = *static_cast<unsigned long long*>(given->parameters[i]);
+  node->take(given->parameters);
   return 0;
 }
 BRASA_FAKE int cuGraphLaunch(Graph* graph, Stream* stream) {

@@ -69,8 +69,10 @@ class Parser {
       out.label = line;
       return out;
     }
-    out.of_cluster = out.name == "barrier.cluster.wait.aligned";
-    out.barrier = out.name == "bar.sync" || out.of_cluster;
+    out.stop = out.name == "bar.sync"                        ? Instruction::OfBlock
+               : out.name == "barrier.cluster.wait.aligned"  ? Instruction::OfCluster
+               : out.name == "wgmma.wait_group.sync.aligned" ? Instruction::OfGroup
+                                                             : Instruction::None;
     auto it = instructions().find(out.name);
     if (it == instructions().end()) fail("there is no instruction " + out.name);
     out.does = it->second;
@@ -107,14 +109,21 @@ class Parser {
         out.value = std::stol(std::string(s.substr(1)));
         return out;
       }
+      if (size_t list = s.find(", {"); list != s.npos) {
+        out = operand(trimmed(s.substr(list + 1)));
+        s = s.substr(0, list);
+      }
       size_t plus = s.find('+');
       out.kind = Operand::Memory;
       out.reg = reg(s.substr(0, plus));
       if (plus != s.npos) out.value = std::stol(std::string(s.substr(plus + 1)));
     } else if (s.starts_with("0f")) {
       out.value = static_cast<int64_t>(std::stoul(std::string(s.substr(2)), nullptr, 16));
-    } else if (s == "shared_memory") {
+    } else if (s == "shared_memory" || s == "_") {
       out.value = 0;
+    } else if (s[0] == 'p') {
+      out.kind = Operand::Map;
+      out.value = std::stol(std::string(s.substr(1)));
     } else {
       out.value = std::stol(std::string(s));
     }
@@ -124,17 +133,36 @@ class Parser {
   std::map<std::string, int> registers_;
 };
 
-// One warp; it stops at barriers.
+// Where a warp stands that waits for others: a barrier's kind, its number or the group's, and how many threads come there if that is said.
+struct Stopped {
+  Instruction::Stop kind = Instruction::None;
+  unsigned block = 0, number = 0, threads = 0;
+  bool operator==(const Stopped&) const = default;
+};
+
+// One warp. It goes on until it waits for others, or for a barrier in memory.
 class Warp {
  public:
   Warp(const Program& p, Machine machine)
-      : program_(p), registers_(static_cast<size_t>(p.registers)), machine_(machine) {
+      : program_(p), registers_(static_cast<size_t>(p.registers)), machine_(std::move(machine)) {
     machine_.registers = &registers_;
   }
   bool done() const { return at_[0] >= program_.code.size() && lanes_at(program_.code.size()) == kAll; }
+  const Stopped& stopped() const { return stopped_; }
+  bool waits() const { return machine_.waits; }
+  unsigned block() const { return machine_.block; }
+  Known& known() { return machine_.clocks; }
+  void go_on() {
+    bool of_group = stopped_.kind == Instruction::OfGroup;
+    stopped_ = {};
+    if (of_group) return;
+    ++machine_.of_warp;
+    ++machine_.clocks.seen[machine_.warp];
+  }
 
   void run() {
     machine_.registers = &registers_;
+    machine_.waits = false;
     while (!done()) {
       size_t pc = program_.code.size();
       for (size_t at : at_) pc = std::min(pc, at);
@@ -146,15 +174,21 @@ class Warp {
         });
       if (!i.branch) i.does(machine_, i, active);
       each(lanes, [&](int l) { at_[l] = i.branch && (active >> l & 1) ? i.target : pc + 1; });
-      if (!i.barrier) continue;
+      if (machine_.waits) return;
+      if (i.stop == Instruction::None) continue;
       if (lanes != kAll) fail("a barrier for a part of a warp");
-      ++machine_.passed.of_block;
-      machine_.passed.of_cluster += i.of_cluster;
+      stopped_ = stop_at(i);
       return;
     }
   }
 
  private:
+  Stopped stop_at(const Instruction& i) const {
+    auto number = [&](size_t n) { return n < i.operands.size() ? u(machine_.get(i.operands[n], 0)) : 0; };
+    if (i.stop == Instruction::OfCluster) return {i.stop};
+    if (i.stop == Instruction::OfGroup) return {i.stop, block(), machine_.first_thread / (4 * kLanes), 4 * kLanes};
+    return {i.stop, block(), number(0), number(1)};
+  }
   uint32_t lanes_at(size_t pc) const {
     uint32_t out = 0;
     for (int l = 0; l < kLanes; ++l) out |= uint32_t{at_[l] == pc} << l;
@@ -164,7 +198,48 @@ class Warp {
   std::vector<std::array<uint64_t, kLanes>> registers_;
   std::array<size_t, kLanes> at_{};
   Machine machine_;
+  Stopped stopped_;
 };
+
+// Those that wait together go on where all have come.
+bool pass(std::vector<Warp>& warps, const Stopped& where) {
+  std::vector<Warp*> there;
+  size_t missing = 0;
+  for (Warp& w : warps) {
+    bool one_of_them = where.kind == Instruction::OfCluster || w.block() == where.block;
+    if (w.stopped() == where)
+      there.push_back(&w);
+    else
+      missing += one_of_them && !w.done();
+  }
+  if (where.threads ? there.size() < where.threads / kLanes : missing > 0) return false;
+  Known together;
+  if (where.kind != Instruction::OfGroup)
+    for (Warp* w : there) together.learn(w->known());
+  for (Warp* w : there) {
+    w->known().learn(together);
+    w->go_on();
+  }
+  return true;
+}
+
+void run_together(std::vector<Warp>& warps, const uint64_t& events) {
+  for (bool more = true; more;) {
+    more = false;
+    uint64_t before = events;
+    bool goes_on = false;
+    for (Warp& w : warps) {
+      if (w.done() || w.stopped().kind != Instruction::None) continue;
+      w.run();
+      goes_on = goes_on || !w.waits();
+    }
+    for (Warp& w : warps) {
+      if (Stopped where = w.stopped(); where.kind != Instruction::None) goes_on = pass(warps, where) || goes_on;
+      more = more || !w.done();
+    }
+    if (more && !goes_on && events == before) fail("no warp can go on: all wait at barriers");
+  }
+}
 
 }  // namespace
 
@@ -177,17 +252,20 @@ void run(const Program& program, unsigned blocks, unsigned threads, size_t given
     // NaN, until something is there.
     std::vector<Shared> shared(program.cluster,
                                {std::vector<std::byte>(bytes, std::byte{0xff}), std::vector<Uses>((bytes + 3) / 4)});
+    uint64_t events = 0;
     std::vector<Warp> warps;
+    unsigned all = program.cluster * ((threads + kLanes - 1) / kLanes);
+    const Known begin{std::vector<unsigned>(all), std::vector<unsigned>(all)};
     for (unsigned rank = 0; rank < program.cluster; ++rank)
-      for (unsigned t = 0; t < threads; t += kLanes)
-        warps.emplace_back(program, Machine{nullptr, &shared, b + rank, t, parameters});
-    for (bool more = true; more;) {
-      more = false;
-      for (Warp& w : warps) {
-        w.run();
-        more = more || !w.done();
+      for (unsigned t = 0; t < threads; t += kLanes) {
+        auto number = static_cast<unsigned>(warps.size());
+        Machine machine{nullptr, &shared, &events, b + rank, t, number, parameters, begin};
+        machine.clocks.seen[number] = 1;
+        warps.emplace_back(program, std::move(machine));
       }
-    }
+    run_together(warps, events);
+    for (const Shared& s : shared)
+      if (!s.being_read.empty()) fail("a block ends while a copy reads its shared memory");
   }
 }
 

@@ -34,6 +34,10 @@ template <class T, class F>
 void compare(Machine& m, const Instruction& i, uint32_t lanes) {
   compare<T>(m, i, lanes, F());
 }
+template <class F>
+void compare_floats(Machine& m, const Instruction& i, uint32_t lanes, F f) {
+  each(lanes, [&](int l) { m.set(i.operands[0], l, uint64_t{f(m.f(i.operands[1], l), m.f(i.operands[2], l))}); });
+}
 // Shifts by more than all bits give zero.
 template <class T>
 void shift_right(Machine& m, const Instruction& i, uint32_t lanes) {
@@ -145,8 +149,9 @@ void store_shared(Machine& m, const Instruction& i, uint32_t lanes) {
   });
 }
 
-Instructions with_tensor_cores(Instructions all) {
+Instructions with_others(Instructions all) {
   add_tensor_cores(all);
+  add_copies(all);
   return all;
 }
 
@@ -161,7 +166,7 @@ const Instructions& instructions() {
          [&](int l) { m.set(i.operands[0], l, uint64_t{u(m.get(i.operands[m.get(i.operands[3], l) ? 1 : 2], l))}); });
   };
   auto word = [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{u(v)}; }); };
-  static const Instructions all = with_tensor_cores({
+  static const Instructions all = with_others({
       {"bar.sync", [](M, I, L) {}},
       {"barrier.cluster.arrive.aligned", [](M, I, L) {}},
       {"barrier.cluster.wait.aligned", [](M, I, L) {}},
@@ -183,7 +188,7 @@ const Instructions& instructions() {
       {"bar.warp.sync",
        [](M m, I i, L lanes) {
          whole_warp(i, lanes);
-         ++m.passed.of_warp;
+         ++m.of_warp;
        }},
       {"cp.async.commit_group", [](M, I, L) {}},
       {"cp.async.wait_group", [](M, I, L) {}},
@@ -283,6 +288,7 @@ const Instructions& instructions() {
          });
        }},
       {"not.pred", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return uint64_t{!v}; }); }},
+      {"cvta.param.u64", [](M m, I i, L l) { unary(m, i, l, [](uint64_t v) { return v; }); }},
       {"cvt.u32.u64", word},
       {"cvt.u64.u32", word},
       {"cvt.f32.f16",
@@ -349,15 +355,27 @@ const Instructions& instructions() {
       {"setp.gt.u32", compare<uint32_t, std::greater<>>},
       {"setp.ge.u32", compare<uint32_t, std::greater_equal<>>},
       {"setp.eq.u32", compare<uint32_t, std::equal_to<>>},
+      {"setp.ne.u32", compare<uint32_t, std::not_equal_to<>>},
       {"setp.lt.and.u32", compare<uint32_t, std::less<>>},
       {"setp.le.and.u32", compare<uint32_t, std::less_equal<>>},
       {"setp.eq.and.u32", compare<uint32_t, std::equal_to<>>},
       {"setp.lt.u64", compare<uint64_t, std::less<>>},
       {"setp.gt.u64", compare<uint64_t, std::greater<>>},
       {"setp.eq.u64", compare<uint64_t, std::equal_to<>>},
+      {"setp.lt.f32", [](M m, I i, L l) { compare_floats(m, i, l, [](float a, float b) { return a < b; }); }},
+      {"setp.neu.f32", [](M m, I i, L l) { compare_floats(m, i, l, [](float a, float b) { return a != b; }); }},
       {"add.f32", [](M m, I i, L l) { of_floats(m, i, l, std::plus<float>()); }},
       {"sub.f32", [](M m, I i, L l) { of_floats(m, i, l, std::minus<float>()); }},
       {"mul.f32", [](M m, I i, L l) { of_floats(m, i, l, std::multiplies<float>()); }},
+      {"add.rn.f32", [](M m, I i, L l) { of_floats(m, i, l, std::plus<float>()); }},
+      {"sub.rn.f32", [](M m, I i, L l) { of_floats(m, i, l, std::minus<float>()); }},
+      {"mul.rn.f32", [](M m, I i, L l) { of_floats(m, i, l, std::multiplies<float>()); }},
+      {"min.NaN.f32",
+       [](M m, I i, L l) { of_floats(m, i, l, [](float a, float b) { return a != a || a < b ? a : b; }); }},
+      {"max.NaN.f32",
+       [](M m, I i, L l) { of_floats(m, i, l, [](float a, float b) { return a != a || a > b ? a : b; }); }},
+      {"abs.f32", [](M m, I i, L l) { of_float(m, i, l, [](float a) { return std::fabs(a); }); }},
+      {"rsqrt.approx.ftz.f32", [](M m, I i, L l) { of_float(m, i, l, [](float a) { return 1 / std::sqrt(a); }); }},
       {"max.f32", [](M m, I i, L l) { of_floats(m, i, l, [](float a, float b) { return std::fmax(a, b); }); }},
       {"neg.f32", [](M m, I i, L l) { of_float(m, i, l, std::negate<float>()); }},
       {"ex2.approx.ftz.f32", [](M m, I i, L l) { of_float(m, i, l, [](float a) { return std::exp2(a); }); }},

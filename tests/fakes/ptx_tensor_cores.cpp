@@ -55,15 +55,27 @@ float tf32(float v) {
   return std::bit_cast<float>((std::bit_cast<uint32_t>(v) + 0x1000u) & 0xffffe000u);
 }
 
-// Where a descriptor says that an element lies: rows of 128 bytes, each eight as far behind the eight before as it says, 16 bytes i of a row at
-// i ^ (row & 7).
-const std::byte* element_of_rows(Machine& m, uint64_t descriptor, int row, int column) {
+// Where a descriptor says that an element lies: rows of 128 bytes, each eight as far behind the eight before as it says, and each 64 columns as far
+// behind those before, 16 bytes i of a row at i ^ (row & 7).
+uint64_t element_of_rows(uint64_t descriptor, int row, int column) {
   constexpr uint64_t kSwizzledBy128 = 1, kRowBytes = 128;
+  constexpr int kColumns = 64;
   if (descriptor >> 62 != kSwizzledBy128) fail("a matrix that is not swizzled by 128 bytes");
   uint64_t start = (descriptor & 0x3fff) << 4, eight_rows = (descriptor >> 32 & 0x3fff) << 4;
+  uint64_t more_columns = (descriptor >> 16 & 0x3fff) << 4;
   if (start % 1024 >= kRowBytes && column) fail("rows that do not begin at a multiple of 1024 bytes");
-  uint64_t at = start + row / 8 * eight_rows + row % 8 * kRowBytes + 2 * column;
-  return m.shared_at(at ^ (at >> 7 & 7) << 4, 2);
+  if (column >= kColumns && more_columns < kRowBytes * 8) fail("more columns than a row has, and nothing says where");
+  uint64_t at =
+      start + row / 8 * eight_rows + row % 8 * kRowBytes + column / kColumns * more_columns + 2 * (column % kColumns);
+  return at ^ (at >> 7 & 7) << 4;
+}
+// What a matrix reads of shared memory, until it is awaited; the first warp of a group stands for all four.
+void note_reads(Machine& m, uint64_t descriptor, int rows, int columns) {
+  constexpr int kChunk = 8;
+  if (m.first_thread / kLanes % 4 != 0) return;
+  for (int row = 0; row < rows; ++row)
+    for (int column = 0; column < columns; column += kChunk)
+      m.products.reads.push_back(element_of_rows(descriptor, row, column));
 }
 // Of the 64 rows that four warps multiply together this warp has 16. Operands are registers or descriptors of shared memory; the last number says
 // whether a row of the right one is a column of the result, or what is summed over.
@@ -77,9 +89,15 @@ void multiply_group(Machine& m, const Instruction& i, uint32_t lanes) {
   bool left_transposed = i.operands.size() == 8 && i.operands[6].value;
   auto number = [&](const Operand& matrix, int row, int column) {
     T v;
-    std::memcpy(static_cast<void*>(&v), element_of_rows(m, m.get(matrix, 0), row, column), sizeof v);
+    std::memcpy(static_cast<void*>(&v), m.shared_at(element_of_rows(m.get(matrix, 0), row, column), 2), sizeof v);
     return static_cast<float>(v);
   };
+  auto note = [&](const Operand& matrix, int across, bool by_rows) {
+    if (matrix.kind != Operand::List)
+      note_reads(m, m.get(matrix, 0), by_rows ? kDepth : across, by_rows ? across : kDepth);
+  };
+  note(i.operands[1], 4 * kRows, left_transposed);
+  note(i.operands[2], columns, transposed);
   std::vector<std::array<float, kDepth>> a(kRows), b(static_cast<size_t>(columns));
   int first = static_cast<int>(m.first_thread) / kLanes % 4 * kRows;
   for (int row = 0; row < kRows; ++row)
@@ -130,9 +148,13 @@ void add_tensor_cores(Instructions& all) {
       {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", multiply<BFloat16>},
       {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", multiply_tf32},
       {"wgmma.fence.sync.aligned", [](M, I, L) {}},
-      {"wgmma.commit_group.sync.aligned", [](M, I, L) {}},
-      {"wgmma.wait_group.sync.aligned", [](M, I, L) {}},
-      {"fence.proxy.async.shared::cta", [](M, I, L) {}},
+      {"wgmma.commit_group.sync.aligned", [](M m, I, L) { m.products.commit(); }},
+      {"wgmma.wait_group.sync.aligned",
+       [](M m, I i, L) {
+         for (uint64_t at : m.products.await(i.operands[0].value)) m.shared_at(at, 16, 0, Uses::Read, true);
+       }},
+      {"wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", multiply_group<Half>},
+      {"wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", multiply_group<BFloat16>},
       {"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", multiply_group<Half>},
       {"wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16", multiply_group<BFloat16>},
       {"wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16", multiply_group<Half>},

@@ -1,0 +1,226 @@
+#include <brasa/elements.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <random>
+
+#include "../ptxas.h"
+#include "fake.h"
+#include "runtime/cuda/tiled_product.h"
+#include "support/str.h"
+
+// Products of reduced floats by a kernel of our own, whose text the fake driver runs: nothing else computes anything there.
+namespace brasa {
+namespace {
+
+const bool kFakes = (test::use_fakes(), true);
+
+using runtime::cuda::AfterProduct;
+using runtime::cuda::Epilogue;
+using runtime::cuda::Product;
+using runtime::cuda::TiledProductKind;
+using Op = Epilogue::Op;
+
+Epilogue::Step number(float v) { return {Op::Number, {}, std::bit_cast<uint32_t>(v)}; }
+const Epilogue kNone,
+    kSquare = {{number(1), {Op::Fma, {0, 0, 1}}}},
+    kLeaky = {{number(0), {Op::Less, {0, 1}}, number(-0.5), {Op::Mul, {0, 3}}, {Op::Select, {2, 4, 0}}}},
+    kAll = {{number(2),
+             {Op::Abs, {0}},
+             {Op::Add, {2, 1}},
+             {Op::Reciprocal, {3}},
+             {Op::Rsqrt, {3}},
+             {Op::Min, {4, 5}},
+             {Op::Max, {6, 0}},
+             {Op::Neg, {7}},
+             {Op::Exp2, {8}},
+             {Op::Sub, {9, 4}},
+             // And bits: its sign apart, and both together again.
+             {Op::Number, {}, 0x7fffffff},
+             {Op::And, {10, 11}},
+             {Op::Xor, {10, 12}},
+             {Op::Number},
+             {Op::Shl, {13, 14}},
+             {Op::Xor, {12, 15}}}};
+
+double square(double x) { return x * x + 1; }
+double leaky(double x) { return x < 0 ? -0.5 * x : x; }
+double all(double x) {
+  double y = std::fabs(x) + 2;
+  return std::exp2(-std::fmax(std::fmin(1 / y, 1 / std::sqrt(y)), x)) - 1 / y;
+}
+
+struct Case {
+  int64_t rows, columns, inner;
+  bool right_along_sum, bias;
+  const Epilogue* epilogue = &kNone;
+  double (*computes)(double) = [](double x) { return x; };
+  bool elements = false;  // are written, too
+};
+
+// Rows in the device's memory, with something else between them.
+template <class T>
+class Rows {
+ public:
+  Rows(int64_t rows, int64_t columns, runtime::Device& device) : step((columns + 7) / 8 * 8 + 8), device_(device) {
+    static std::mt19937 random(5);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    all.reserve(static_cast<size_t>(rows * step));
+    for (int64_t i = 0; i < rows * step; ++i) all.emplace_back(i % step < columns ? uniform(random) : NAN);
+    data = device.allocate(bytes(), runtime::kDefaultStream);
+    device.upload(data, all.data(), bytes(), runtime::kDefaultStream);
+  }
+  ~Rows() { device_.deallocate(data, bytes(), runtime::kDefaultStream); }
+  Rows(const Rows&) = delete;
+  double operator()(int64_t row, int64_t column) const {
+    return double{static_cast<float>(all[static_cast<size_t>(row * step + column)])};
+  }
+  void download() { device_.download(all.data(), data, bytes(), runtime::kDefaultStream); }
+
+  int64_t step;
+  void* data;
+  std::vector<T> all;
+
+ private:
+  size_t bytes() const { return all.size() * sizeof(T); }
+  runtime::Device& device_;
+};
+
+template <class T>
+void check(DType dtype, const Case& c) {
+  std::string what = str(name(dtype), " ", c.rows, " x ", c.inner, " by ", c.inner, " x ", c.columns,
+                         c.right_along_sum ? " along" : " across", c.bias ? " with bias" : "");
+  runtime::Device& device = runtime::device_of(kCUDA);
+  Rows<T> left(c.rows, c.inner, device), bias(1, c.columns, device), result(c.rows, c.columns, device),
+      elements(c.rows, c.columns, device);
+  Rows<T> right(c.right_along_sum ? c.columns : c.inner, c.right_along_sum ? c.inner : c.columns, device);
+  Product p{dtype,
+            dtype,
+            c.rows,
+            c.inner,
+            c.columns,
+            1,
+            {left.data, left.step, 1, 0},
+            {right.data, c.right_along_sum ? 1 : right.step, c.right_along_sum ? right.step : 1, 0},
+            c.bias ? bias.data : nullptr,
+            result.data,
+            result.step,
+            0};
+  AfterProduct after{*c.epilogue, c.elements ? elements.data : nullptr, elements.step};
+  ASSERT_TRUE(takes_tiled_product(p, after, device)) << what;
+  run_tiled_product(p, after, device, runtime::kDefaultStream);
+  result.download();
+  if (c.elements) elements.download();
+  // What is rounded twice, to a number that may lie on the other side of a middle.
+  double bound = dtype == kBFloat16 ? 0x1p-6 : 0x1p-9;
+  int64_t wrong = 0, changed = 0;
+  for (int64_t i = 0; i < c.rows; ++i)
+    for (int64_t j = 0; j < result.step; ++j) {
+      if (j >= c.columns) {
+        changed += !std::isnan(result(i, j)) || !std::isnan(elements(i, j));
+        continue;
+      }
+      float sum = 0;
+      for (int64_t k = 0; k < c.inner; ++k)
+        sum += static_cast<float>(left(i, k) * (c.right_along_sum ? right(j, k) : right(k, j)));
+      T x(sum + (c.bias ? static_cast<float>(bias(0, j)) : 0));
+      double want = c.computes(double{static_cast<float>(x)});
+      wrong += !(std::fabs(result(i, j) - want) <= bound * (std::fabs(want) + 1));
+      if (c.elements) wrong += !(std::fabs(elements(i, j) - static_cast<float>(x)) <= bound * (std::fabs(sum) + 1));
+    }
+  EXPECT_EQ(wrong, 0) << what;
+  EXPECT_EQ(changed, 0) << what << ", between rows";
+}
+
+TEST(TiledProduct, OfManySizes) {
+  check<BFloat16>(kBFloat16, {1, 8, 8, true, false});
+  check<BFloat16>(kBFloat16, {1, 8, 8, false, true});
+  check<Half>(kFloat16, {100, 200, 64, true, true, &kSquare, square});
+  check<Half>(kFloat16, {100, 200, 72, false, false, &kLeaky, leaky});
+  check<BFloat16>(kBFloat16, {130, 256, 600, true, true, &kLeaky, leaky});
+  check<BFloat16>(kBFloat16, {130, 256, 600, false, true, &kAll, all});
+  check<Half>(kFloat16, {300, 520, 72, false, true});
+  check<BFloat16>(kBFloat16, {300, 520, 800, true, false, &kAll, all});
+  check<BFloat16>(kBFloat16, {130, 264, 72, true, true, &kLeaky, leaky, true});
+  check<Half>(kFloat16, {130, 264, 72, false, false, &kSquare, square, true});
+  check<BFloat16>(kBFloat16, {5, 13, 7, false, false});
+}
+
+// More tiles than processors: what is kept of one is written while the next one is multiplied, or at once where sums are short.
+TEST(TiledProduct, BlocksGoOn) {
+  constexpr int64_t kRows = 128 * 134;
+  check<BFloat16>(kBFloat16, {kRows, 8, 520, true, true, &kSquare, square});
+  check<Half>(kFloat16, {kRows, 8, 512, false, false, &kLeaky, leaky});
+  check<BFloat16>(kBFloat16, {kRows, 8, 520, true, true, &kLeaky, leaky, true});
+  check<Half>(kFloat16, {kRows, 8, 72, true, true});
+}
+
+// A product whose operands lie well; nothing is computed.
+Product described() {
+  auto* somewhere = reinterpret_cast<void*>(1024);
+  return {kBFloat16, kBFloat16, 100, 64, 200, 1, {somewhere, 64, 1, 0}, {somewhere, 1, 64, 0},
+          somewhere, somewhere, 200, 0};
+}
+
+TEST(TiledProduct, WhatItLeaves) {
+  runtime::Device& device = runtime::device_of(kCUDA);
+  auto takes = [&](auto&& change) {
+    Product p = described();
+    change(p);
+    return takes_tiled_product(p, {kNone}, device);
+  };
+  auto* odd = reinterpret_cast<void*>(1032);
+  EXPECT_TRUE(takes([](auto&) {}));
+  EXPECT_TRUE(takes([](auto& p) { p.right.row = 200, p.right.column = 1; }));
+  EXPECT_TRUE(takes([](auto& p) { p.rows = 1, p.left.row = p.to_row = 3; }));  // one row has no step
+  EXPECT_TRUE(takes([](auto& p) { p.rows = 0; }));
+  EXPECT_FALSE(takes([](auto& p) { p.inner = 0; }));
+  EXPECT_FALSE(takes([](auto& p) { p.operands = p.result = kFloat32; }));
+  EXPECT_FALSE(takes([](auto& p) { p.result = kFloat32; }));
+  EXPECT_FALSE(takes([](auto& p) { p.count = 2; }));
+  EXPECT_FALSE(takes([](auto& p) { p.left.column = 2; }));
+  EXPECT_FALSE(takes([](auto& p) { p.left.row = 68; }));
+  EXPECT_FALSE(takes([](auto& p) { p.left.row = 0; }));  // the same row again
+  EXPECT_FALSE(takes([](auto& p) { p.right.row = 2; }));
+  EXPECT_FALSE(takes([](auto& p) { p.right.column = 60; }));
+  EXPECT_FALSE(takes([](auto& p) { p.to_row = 204; }));
+  EXPECT_FALSE(takes([](auto& p) { p.columns = 199; }));  // the bias is read in pairs
+  EXPECT_TRUE(takes([](auto& p) { p.columns = 199, p.bias = nullptr; }));
+  EXPECT_FALSE(takes([&](auto& p) { p.left.data = odd; }));
+  EXPECT_FALSE(takes([&](auto& p) { p.right.data = odd; }));
+  EXPECT_FALSE(takes([&](auto& p) { p.to = odd; }));
+  EXPECT_FALSE(takes([&](auto& p) { p.bias = reinterpret_cast<void*>(1026); }));
+  EXPECT_FALSE(takes([](auto& p) { p.inner = p.left.row = p.right.column = int64_t{1} << 31; }));
+}
+
+TEST(TiledProduct, Failures) {
+  runtime::Device& device = runtime::device_of(kCUDA);
+  auto run = [&](int64_t rows) {
+    Product p = described();
+    p.rows = rows;
+    run_tiled_product(p, {kNone}, device, runtime::kDefaultStream);
+  };
+  test::Counted launches(test::fake_driver(), "cuLaunchKernelEx");
+  run(0);
+  EXPECT_EQ(launches(), 0);
+  for (const char* function : {"cuTensorMapEncodeTiled", "cuLaunchKernelEx"}) {
+    test::fake_driver().fail(function, 1, 1);
+    EXPECT_THROW(run(100), runtime::DeviceError) << function;
+  }
+}
+
+TEST(TiledProduct, Assembles) {
+  if (!test::have_ptxas()) GTEST_SKIP() << "there is no ptxas";
+  for (const TiledProductKind& kind : {TiledProductKind{kBFloat16, true, true, kAll},
+                                       {kFloat16, false, true, kLeaky},
+                                       {kBFloat16, true, true, kAll, true},
+                                       {kFloat16, true, false, kNone}}) {
+    runtime::cuda::WrittenKernel kernel = tiled_product_kernel(kind);
+    EXPECT_TRUE(test::assembles(kernel.text, "-arch=sm_90a --warn-on-spills --warning-as-error")) << kernel.name;
+  }
+}
+
+}  // namespace
+}  // namespace brasa

@@ -1,0 +1,54 @@
+#include <gtest/gtest.h>
+
+#include <brasa/brasa.h>
+
+#include "gpu/on_device.h"
+#include "runtime/cuda/tiled_product.h"
+#include "support/str.h"
+
+// Products by a kernel of our own are what cuBLASLt gives, rounded in another order.
+namespace brasa {
+namespace {
+
+TEST(TiledProduct, AsCublasLt) {
+  if (device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
+  if (!runtime::cuda::have_products()) GTEST_SKIP() << "there is no cuBLASLt";
+  runtime::Device& device = runtime::device_of(kCUDA);
+  struct Sizes {
+    int64_t rows, columns, inner;
+  };
+  for (DType dtype : {kBFloat16, kFloat16})
+    for (Sizes s : {Sizes{12608, 3072, 768}, {12608, 768, 3072}, {300, 520, 800}, {1, 8, 8}, {17000, 264, 64}})
+      for (bool along : {true, false}) {
+        TensorOptions there = TensorOptions(kCUDA).dtype(dtype);
+        auto random = [&](std::vector<int64_t> sizes) { return randn(sizes).to(dtype).to(kCUDA); };
+        Tensor left = random({s.rows, s.inner}), bias = random({s.columns});
+        Tensor right = random(along ? std::vector{s.columns, s.inner} : std::vector{s.inner, s.columns});
+        Tensor got = empty({s.rows, s.columns}, there), want = empty({s.rows, s.columns}, there);
+        runtime::cuda::Product p{dtype,
+                                 dtype,
+                                 s.rows,
+                                 s.inner,
+                                 s.columns,
+                                 1,
+                                 {left.data_ptr(), s.inner, 1, 0},
+                                 {right.data_ptr(), along ? 1 : s.columns, along ? s.inner : 1, 0},
+                                 bias.data_ptr(),
+                                 got.data_ptr(),
+                                 s.columns,
+                                 0};
+        const runtime::cuda::Epilogue none;
+        if (!takes_tiled_product(p, {none}, device)) GTEST_SKIP() << "the kernel is not for this GPU";
+        run_tiled_product(p, {none}, device, runtime::kDefaultStream);
+        p.to = want.data_ptr();
+        run_product(p, device, runtime::kDefaultStream, false);
+        Tensor x = got.cpu().to(kFloat64), y = want.cpu().to(kFloat64);
+        double bound = dtype == kBFloat16 ? 0x1p-8 : 0x1p-11;
+        EXPECT_LE((x - y).norm().item<double>(), bound * y.norm().item<double>())
+            << name(dtype) << " " << s.rows << " x " << s.inner << " by " << s.columns
+            << (along ? " along" : " across");
+      }
+}
+
+}  // namespace
+}  // namespace brasa
