@@ -13,9 +13,6 @@ namespace brasa::runtime::cuda {
 /// Of the result that a block makes at a time, and how much of each row and column it sums up at a time.
 constexpr int kTileRows = 128, kTileColumns = 256, kTileSums = 64;
 
-/// Of the result that a block makes at a time, and how much of each row and column it sums up at a time.
-constexpr int kTileRows = 128, kTileColumns = 256, kTileSums = 64;
-
 /// What a kernel is made for.
 struct TiledProductKind {
   DType dtype;           // of operands and result: float16 or bfloat16
