@@ -147,7 +147,7 @@ class Warp {
       : program_(p), registers_(static_cast<size_t>(p.registers)), machine_(std::move(machine)) {
     machine_.registers = &registers_;
   }
-  bool done() const { return at_[0] >= program_.code.size() && lanes_at(program_.code.size()) == kAll; }
+  bool done() const { return stopped_.kind == Instruction::None && lanes_at(program_.code.size()) == kAll; }
   const Stopped& stopped() const { return stopped_; }
   bool waits() const { return machine_.waits; }
   unsigned block() const { return machine_.block; }
