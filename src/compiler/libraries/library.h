@@ -39,9 +39,10 @@ struct Report;
 
 /// What a call of a library computes besides the node that it is found by.
 struct Covered {
-  std::vector<const ir::Node*> inside;   // only the call reads their results
-  std::vector<ir::Value> operands;       // in memory, besides those that `place` puts there for a node inside
-  std::vector<const ir::Node*> results;  // of those inside: others read them, too, and the call writes them besides
+  std::vector<const ir::Node*> inside;  // only the call reads their results
+  std::vector<ir::Value> operands;      // in memory, besides those that `place` puts there for a node inside
+  std::vector<const ir::Node*> results =
+      {};  // of those inside: others read them, too, and the call writes them besides
 };
 
 /// A function of a library that works on a device: given to a stream, and not waited for.

@@ -25,9 +25,9 @@ bool is_constant(const Node* n) { return !loop_kind(n->op) && ops::kind_of(*n) =
 DType dtype_of(Value v) { return type_of(v).dtype; }
 
 // A loop-level graph of one element: a number becomes what is stored.
-class Element {
+class Function {
  public:
-  Element(DType narrow, const std::function<bool(Value)>& ends) : narrow_(narrow), ends_(ends), builder_(graph_) {
+  Function(DType narrow, const std::function<bool(Value)>& ends) : narrow_(narrow), ends_(ends), builder_(graph_) {
     out_ = builder_.buffer(DType::Float32, 1);
     in_ = builder_.number(DType::Float32);
   }
@@ -111,7 +111,7 @@ class Steps {
   }
 
   std::optional<Epilogue> all() {
-    for (const Node* n : math_.graph->nodes()) {
+    for (Node* n : math_.graph->nodes()) {
       if (math_.graph->input_index(n->out()) >= 0) {
         numbers_[n] = 0;
         continue;
@@ -137,10 +137,13 @@ class Steps {
   bool add(const Node* n) {
     auto of = [&](size_t i) { return number(n->arg<Value>(i)); };
     if (is_constant(n)) {
-      bool whole = n->types[0].dtype == DType::Int32;
-      if (!whole && n->types[0].dtype != DType::Float32) return false;
-      auto bits = whole ? static_cast<uint32_t>(n->args[0].get<int64_t>())
-                        : std::bit_cast<uint32_t>(static_cast<float>(n->args[0].get<double>()));
+      const auto* number = n->args[0].get_if<double>();
+      const auto* whole = n->args[0].get_if<ir::Expr>();
+      bool known = number || (whole && whole->is_constant());
+      bool single = n->types[0].dtype == DType::Float32;
+      if (!known || !(single || (whole && n->types[0].dtype == DType::Int32))) return false;
+      auto bits = single ? std::bit_cast<uint32_t>(static_cast<float>(number ? *number : double(whole->constant())))
+                         : static_cast<uint32_t>(whole->constant());
       return step(n, Op::Number, {}, bits);
     }
     switch (scalar_op_of(n->op)) {
@@ -185,11 +188,11 @@ std::optional<Activation> activation_of(const Node& last, const std::function<bo
   if (!converts(&last) || !is_reduced_floating(narrow) || type_of(last.arg<Value>(0)).dtype != DType::Float32)
     return std::nullopt;
   Value result = last.arg<Value>(0);
-  Element element(narrow, ends);
-  if (scalar_op_of(result.node->op) == ScalarOp::None || !element.add(result) || !element.of()) return std::nullopt;
-  std::optional<Epilogue> epilogue = Steps(expand_math(element.stored(result), {.gpu = true}, false)).all();
+  Function function(narrow, ends);
+  if (scalar_op_of(result.node->op) == ScalarOp::None || !function.add(result) || !function.of()) return std::nullopt;
+  std::optional<Epilogue> epilogue = Steps(expand_math(function.stored(result), {.gpu = true}, false)).all();
   if (!epilogue) return std::nullopt;
-  return Activation{element.of(), std::move(*epilogue), element.inside()};
+  return Activation{function.of(), std::move(*epilogue), function.inside()};
 }
 
 }  // namespace brasa::compiler
