@@ -5,6 +5,7 @@
 #include "compiler/libraries/cuda/activation.h"
 #include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
+#include "compiler/passes/pass_runner.h"
 #include "compiler/run/size_program.h"
 #include "ops/algebra.h"
 #include "ops/primitives.h"
@@ -133,7 +134,7 @@ std::optional<Biased> biased(const Node& n) {
 
 bool is_vector(const std::vector<Expr>& strides) { return strides.empty() || strides[0].is(1); }
 
-// Whether it is read from memory in any case, through views: by a product or another function, or by the caller.
+// Whether it is read from memory in any case, through views and what widens: by a product or another function, or by the caller.
 bool goes_to_memory(const ir::Graph& graph, const Node& n) {
   std::unordered_set<const Node*> views = {&n};
   for (const Node* reader : graph.nodes()) {
@@ -141,7 +142,7 @@ bool goes_to_memory(const ir::Graph& graph, const Node& n) {
     reader->for_each_input([&](Value v) { reads |= views.count(v.node) > 0; });
     if (!reads) continue;
     if (prim_of(reader) == Prim::Dot || prim_of(reader) == Prim::Whole) return true;
-    if (is_view(prim_of(reader))) views.insert(reader);
+    if (is_view(prim_of(reader)) || widens(reader)) views.insert(reader);
   }
   return std::any_of(graph.outputs().begin(), graph.outputs().end(),
                      [&](const ir::Output& o) { return views.count(o.value.node) > 0; });
@@ -188,6 +189,7 @@ std::optional<Activated> activated(const Node& n) {
 // Of products that take longer than it takes to begin them.
 std::optional<Covered> covers_activated(const ir::Graph& graph, const Node& n) {
   constexpr int64_t kLeastRows = 512, kLeastColumns = 256;
+  if (PassRunner::switched_off("tiled_products")) return std::nullopt;
   auto a = activated(n);
   if (!a || !goes_to_memory(graph, n)) return std::nullopt;
   auto rows = a->product->types[0].shape[0].maybe_constant(), columns = a->product->types[0].shape[1].maybe_constant();
