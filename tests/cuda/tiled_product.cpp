@@ -1,3 +1,5 @@
+#include <brasa/brasa.h>
+#include <brasa/compile.h>
 #include <brasa/elements.h>
 #include <gtest/gtest.h>
 
@@ -41,9 +43,8 @@ const Epilogue kNone,
              {Op::Number, {}, 0x7fffffff},
              {Op::And, {10, 11}},
              {Op::Xor, {10, 12}},
-             {Op::Number},
-             {Op::Shl, {13, 14}},
-             {Op::Xor, {12, 15}}}};
+             {Op::Shl, {13}, 0},
+             {Op::Xor, {12, 14}}}};
 
 double square(double x) { return x * x + 1; }
 double leaky(double x) { return x < 0 ? -0.5 * x : x; }
@@ -207,6 +208,25 @@ TEST(TiledProduct, Failures) {
   for (const char* function : {"cuTensorMapEncodeTiled", "cuLaunchKernelEx"}) {
     test::fake_driver().fail(function, 1, 1);
     EXPECT_THROW(run(100), runtime::DeviceError) << function;
+  }
+}
+
+// As many tiles as processors, so that the kernel is the way: the CPU's results, and what the function is of, for its derivative.
+TEST(TiledProduct, ActivationsOfCompiledLayers) {
+  manual_seed(4);
+  NoGradGuard no_grad;
+  int64_t rows = 128 * runtime::device_of(kCUDA).properties().processors;
+  Tensor x = randn({rows, 8}).to(kBFloat16), w = randn({256, 8}).to(kBFloat16), b = randn({256}).to(kBFloat16);
+  for (const char* approximate : {"none", "tanh"}) {
+    auto f = [=](const Tensor& x, const Tensor& w, const Tensor& b) {
+      Tensor y = linear(x, w, b);
+      return std::vector<Tensor>{gelu(y, approximate), y};
+    };
+    auto compiled = compile(f);
+    std::vector<Tensor> got = compiled(x.to(kCUDA), w.to(kCUDA), b.to(kCUDA)), want = f(x, w, b);
+    for (size_t i : {0, 1})
+      EXPECT_LE((got[i].cpu() - want[i]).to(kFloat64).norm().item<double>(), 1e-3 * want[i].norm().item<double>())
+          << approximate << " " << i;
   }
 }
 

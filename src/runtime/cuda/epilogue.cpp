@@ -24,7 +24,6 @@ std::pair<const char*, int> instruction(Epilogue::Op op) {
     case Op::Rsqrt: return {"rsqrt.approx.ftz.f32", 1};
     case Op::And: return {"and.b32", 2};
     case Op::Xor: return {"xor.b32", 2};
-    case Op::Shl: return {"shl.b32", 2};
     default: fail("a step of an epilogue that is no instruction");
   }
 }
@@ -38,6 +37,7 @@ Ptx::Reg computed(const Epilogue& epilogue, Ptx& text, const Ptx::Reg& x) {
     auto of = [&](int i) { return values.at(static_cast<size_t>(s.of[i])); };
     switch (s.op) {
       case Op::Number: values.push_back(text.f("mov.b32", s.bits)); break;
+      case Op::Shl: values.push_back(text.f("shl.b32", of(0), s.bits)); break;
       case Op::Less: values.push_back(text.p("setp.lt.f32", of(0), of(1))); break;
       case Op::Select: values.push_back(text.f("selp.f32", of(1), of(2), of(0))); break;
       default: {

@@ -35,7 +35,7 @@ struct Epilogue {
   struct Step {
     Op op;
     std::array<int16_t, 3> of = {};  // which numbers: 0 is the element, i + 1 what step i gave
-    uint32_t bits = 0;               // of a Number
+    uint32_t bits = 0;               // of a Number; how far Shl shifts
     auto operator<=>(const Step&) const = default;
   };
   std::vector<Step> steps;

@@ -168,7 +168,11 @@ class Steps {
       case ScalarOp::Select: return step(n, Op::Select, {of(0), of(1), of(2)});
       case ScalarOp::BitAnd: return step(n, Op::And, {of(0), of(1)});
       case ScalarOp::BitXor: return step(n, Op::Xor, {of(0), of(1)});
-      case ScalarOp::Shl: return step(n, Op::Shl, {of(0), of(1)});
+      case ScalarOp::Shl: {
+        const Node* by = n->arg<Value>(1).node;
+        return is_constant(by) &&
+               step(n, Op::Shl, {of(0)}, static_cast<uint32_t>(by->args[0].get<ir::Expr>().constant()));
+      }
       case ScalarOp::Bitcast: numbers_[n] = of(0); return true;
       default: return false;
     }
