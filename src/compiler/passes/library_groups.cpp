@@ -11,7 +11,7 @@ void group_library_calls(Primitives& p, const PassContext& context) {
   std::unordered_set<const Node*> taken;
   // Whether nobody else reads what is computed inside but the results.
   auto closed = [&](const Node* last, const Covered& covered) {
-    const auto& [inside, operands, results] = covered;
+    const std::vector<const Node*>&inside = covered.inside, &results = covered.results;
     std::unordered_map<const Node*, int> reads;
     auto note = [&](const Node* n) { n->for_each_input([&](Value v) { ++reads[v.node]; }); };
     note(last);
