@@ -169,10 +169,11 @@ BRASA_FAKE int cuDeviceGetName(char* name, int size, int) {
   return 0;
 }
 BRASA_FAKE int cuDeviceGetAttribute(int* value, int attribute, int) {
-  // By the driver's numbers; where nothing is said, as many as there are processors.
-  static const std::map<int, int> values = {{75, 9}, {76, 0}, {10, 32}, {1, 1024}, {39, 2048}, {18, 0}, {97, 232448}};
+  // By the driver's numbers. Few processors, as what goes through all of them is simulated.
+  static const std::map<int, int> values = {{16, 20},  {75, 9},    {76, 0}, {10, 32},
+                                            {1, 1024}, {39, 2048}, {18, 0}, {97, 232448}};
   auto it = values.find(attribute);
-  *value = it == values.end() ? 132 : it->second;
+  *value = it == values.end() ? 0 : it->second;
   return 0;
 }
 BRASA_FAKE int cuDeviceTotalMem_v2(size_t* bytes, int) {
