@@ -125,9 +125,9 @@ class Fuser {
       again[n->id] = prim_of(n) == Prim::Later;
       n->for_each_input([&](Value v) { again[n->id] = again[n->id] || (again[v.node->id] && !memory_[v.node->id]); });
       if (!memory_[n->id] || prim_of(n) == Prim::Input) continue;
-      if (int beside = results_beside(n); beside >= 0) {
-        clusters_[beside].roots.push_back(n);
-        cluster_of_[n->id] = beside;
+      if (auto call = call_of_.find(n); call != call_of_.end()) {
+        clusters_[call->second].roots.push_back(n);
+        cluster_of_[n->id] = call->second;
         continue;
       }
       Cluster k{group_kind(n), domain_of(before_reshapes(n)), {n}, {}, {}, -1, 0, again[n->id]};
@@ -140,15 +140,9 @@ class Fuser {
         clusters_[cluster_of_[p->id]].consumers.push_back(id);
       });
       cluster_of_[n->id] = id;
+      if (auto last = last_of_.find(n); last != last_of_.end()) call_of_[last->second] = id;
       clusters_.push_back(std::move(k));
     }
-  }
-
-  // The cluster of what a library's call writes besides this, its last result; -1 for others.
-  int results_beside(const Node* last) const {
-    for (const auto& [result, of] : last_of_)
-      if (of == last) return cluster_of_[result->id];
-    return -1;
   }
 
   int find(int k) const {
@@ -514,6 +508,7 @@ class Fuser {
   std::unordered_map<const Node*, std::vector<int>> readers_;
   int newest_ = 0;                                        // the cluster that is being merged with those before it
   std::unordered_map<const Node*, const Node*> last_of_;  // of what a call writes besides: the node that it is found by
+  std::unordered_map<const Node*, int> call_of_;          // of that node: their cluster
   std::vector<int64_t> seen_;                             // by cluster: the last search that met it
   int64_t search_ = 0;
   uint32_t next_value_ = 0;

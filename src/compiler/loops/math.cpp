@@ -93,8 +93,7 @@ Sum beside_one(const ir::Node* n, bool strict) {
   if (scalar_op_of(n->op) != ScalarOp::Add) return {};
   for (size_t i : {0, 1}) {
     const ir::Node *a = n->arg<ir::Value>(i).node, *b = n->arg<ir::Value>(1 - i).node;
-    bool constant = !loop_kind(b->op) && ops::kind_of(*b) == ops::Kind::Full;
-    const auto* one = constant ? b->args[0].get_if<double>() : nullptr;
+    const auto* one = is_constant(b) ? b->args[0].get_if<double>() : nullptr;
     if (!one || *one != 1) continue;
     for (const BesideOne& row : kBesideOne)
       if (row.function == scalar_op_of(a->op) && row.takes(n->types[0].dtype) && (row.strict || !strict))

@@ -81,8 +81,11 @@ X polynomial(X x, std::span<const double> c) {
   return r;
 }
 
-X polynomial(X x, std::span<const double> float_c, std::span<const double> double_c) {
-  return polynomial(x, x.is_double() ? double_c : float_c);
+X polynomial(X x, std::span<const double> float_c, std::span<const double> double_c, double factor, double step) {
+  std::span<const double> c = x.is_double() ? double_c : float_c;
+  std::vector<double> scaled(c.begin(), c.end());
+  for (double& each : scaled) each *= factor, factor *= step;
+  return polynomial(x, scaled);
 }
 X is_nan(X x) { return x != x; }
 X infinity(X x) { return like(x, std::numeric_limits<double>::infinity()); }

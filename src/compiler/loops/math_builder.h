@@ -102,8 +102,9 @@ X scaled(X x, X n);
 X power_of_two(X n, DType t);
 /// c[0] + c[1] x + …
 X polynomial(X x, std::span<const double> c);
-/// By x's dtype.
-X polynomial(X x, std::span<const double> float_c, std::span<const double> double_c);
+/// By x's dtype; with c[i] · factor · step^i.
+X polynomial(X x, std::span<const double> float_c, std::span<const double> double_c, double factor = 1,
+             double step = 1);
 X is_nan(X x);
 X infinity(X like);
 X nan(X like);

@@ -58,19 +58,8 @@ X less_ln2(X x, X n, int parts = 1) {
   return x - n * (l.ln2_high / parts) - n * (l.ln2_low / parts);
 }
 
-// polynomial(x, c) with c[i] · factor · step^i.
-X scaled_polynomial(X x, std::span<const double> float_c, std::span<const double> double_c, double factor,
-                    double step = 1) {
-  std::span<const double> c = x.is_double() ? double_c : float_c;
-  std::vector<double> by(c.begin(), c.end());
-  for (double& each : by) each *= factor, factor *= step;
-  return polynomial(x, by);
-}
-
 // e^r · factor for |r| <= ln 2 / 2.
-X exp_reduced(X r, double factor = 1) {
-  return factor + r * (factor + r * scaled_polynomial(r, kExp32, kExp64, factor));
-}
+X exp_reduced(X r, double factor = 1) { return factor + r * (factor + r * polynomial(r, kExp32, kExp64, factor)); }
 
 // e^x where that is a normal number, or infinite because x = exp_high.
 X exp_in_range(X x) {
@@ -157,7 +146,7 @@ X expm1_moderate(X x) {
 X expm1_of_twice(X a) {
   Nearest n = nearest(a, 2 * kLog2e, limits(a).bias + 1);
   X r = less_ln2(a, n.number, 2), twice = power(bits(n.sum));
-  X p = r + r * r * scaled_polynomial(r, kExpm1_32, kExpm1_64, 2, 2);
+  X p = r + r * r * polynomial(r, kExpm1_32, kExpm1_64, 2, 2);
   return twice * p + (0.5 * twice - 1);
 }
 
@@ -176,8 +165,7 @@ struct Flushed {
 };
 std::optional<Flushed> flushed(X x) {
   auto number = [](ir::Value v) -> const double* {
-    bool constant = !loop_kind(v.node->op) && ops::kind_of(*v.node) == ops::Kind::Full;
-    return constant ? v.node->args[0].get_if<double>() : nullptr;
+    return is_constant(v.node) ? v.node->args[0].get_if<double>() : nullptr;
   };
   if (scalar_op_of(x.v.node->op) != ScalarOp::Select) return std::nullopt;
   auto condition = x.v.node->arg<ir::Value>(0), y = x.v.node->arg<ir::Value>(2);

@@ -32,11 +32,7 @@ X erfc_positive(X a) {
 }
 
 // e^P(a), float32, for results from 2^-126 to 1.
-X exp_of_polynomial(X a, std::span<const double> c) {
-  std::vector<double> in_base_2(c.begin(), c.end());
-  for (double& x : in_base_2) x *= 1.4426950408889634;
-  return exp2_of_normal(polynomial(a, in_base_2));
-}
+X exp_of_polynomial(X a, std::span<const double> c) { return exp2_of_normal(polynomial(a, c, c, 1.4426950408889634)); }
 
 }  // namespace
 

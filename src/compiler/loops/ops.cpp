@@ -56,6 +56,8 @@ std::optional<LoopOp> loop_kind(const ir::Op* op) {
   return static_cast<const LoopRow*>(op)->kind;
 }
 
+bool is_constant(const ir::Node* n) { return !loop_kind(n->op) && ops::kind_of(*n) == ops::Kind::Full; }
+
 bool makes_array(const ir::Node* n) {
   auto kind = loop_kind(n->op);
   return kind == LoopOp::Stage || kind == LoopOp::TileProduct;

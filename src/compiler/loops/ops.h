@@ -83,6 +83,9 @@ const ir::Op* loop_op(LoopOp op);
 /// Which one it is; nothing for a scalar primitive or an input.
 std::optional<LoopOp> loop_kind(const ir::Op* op);
 
+/// Whether it is a number that stands in the graph.
+bool is_constant(const ir::Node* n);
+
 /// Whether it computes a local array over loops: a stage or a product by tiles.
 bool makes_array(const ir::Node* n);
 

@@ -41,7 +41,7 @@ std::optional<Emitter::Border> Emitter::border_at(const Node* comparison, int lo
   std::vector<Expr> index;
   for (const ir::Arg& a : comparison->args) {
     const Node* n = a.get<Value>().node;
-    auto* constant = !loop_kind(n->op) && ops::kind_of(*n) == ops::Kind::Full ? n->args[0].get_if<Expr>() : nullptr;
+    auto* constant = is_constant(n) ? n->args[0].get_if<Expr>() : nullptr;
     if (is(n, LoopOp::Index))
       index.push_back(n->arg<Expr>(0));
     else if (constant && n->types[0].dtype == DType::Int64)

@@ -316,7 +316,7 @@ llvm::Value* Emitter::place_chosen(Value v, DType t) {
     if (!index.linear || !index.stride.is(1) || (mask && lanes_of(mask) > 1)) return nullptr;
     return mask ? address_or_zeros(p, index.base, mask) : address(p, index.base);
   }
-  bool full = !loop_kind(n->op) && ops::kind_of(*n) == ops::Kind::Full;
+  bool full = is_constant(n);
   auto* constant = full ? llvm::dyn_cast<llvm::Constant>(eval(v)) : nullptr;
   return constant && constant->isNullValue() ? zeros() : nullptr;
 }

@@ -59,9 +59,7 @@ class ElementsKernel final : public TensorCores {
 
  private:
   Reg finished(const Reg& pair) {
-    std::array<Reg, 2> both = widened(pair);
-    Reg low = computed(kind_.epilogue, p_, both[0]), high = computed(kind_.epilogue, p_, both[1]);
-    return rounded(low, high);
+    return each_of(pair, [this](const Reg& x) { return computed(kind_.epilogue, p_, x); });
   }
   ElementsKind kind_;
 };
@@ -95,9 +93,7 @@ void run_apart(const Product& p, const AfterProduct& after, Device& device, Stre
 // A kernel of tiles needs about as many for each processor, and enough of them that the last ones do not count.
 bool has_many_tiles(const Product& p, const Device& device) {
   constexpr double kEven = 0.85;
-  double tiles =
-      static_cast<double>((p.rows + kTileRows - 1) / kTileRows * ((p.columns + kTileColumns - 1) / kTileColumns));
-  double rounds = tiles / device.properties().processors;
+  double rounds = static_cast<double>(tiles_of(p)) / device.properties().processors;
   return rounds >= 1 && rounds / std::ceil(rounds) >= kEven;
 }
 

@@ -69,6 +69,13 @@ class TensorCores {
     Reg low = p_.f("cvt.f32.f16", halves[0]), high = p_.f("cvt.f32.f16", halves[1]);
     return {low, high};
   }
+  // What `f` makes of each of two.
+  template <class F>
+  Reg each_of(const Reg& pair, const F& f) {
+    std::array<Reg, 2> both = widened(pair);
+    Reg low = f(both[0]), high = f(both[1]);
+    return rounded(low, high);
+  }
   // Of the elements that two registers have.
   void add_products(const Reg& sum, const Reg& a, const Reg& b) {
     if (element_ == 4) return p_.op("fma.rn.f32", sum, a, b, sum);

@@ -71,6 +71,8 @@ int64_t pieces(int64_t size, int64_t piece) { return (size + piece - 1) / piece;
 
 }  // namespace
 
+int64_t tiles_of(const Product& p) { return pieces(p.rows, kTileRows) * pieces(p.columns, kTileColumns); }
+
 bool takes_tiled_product(const Product& p, const AfterProduct& after, const Device& device) {
   constexpr int kHopper = 9;
   constexpr int64_t kMost = int64_t{1} << 31;  // numbers of 32 bits count them
@@ -92,7 +94,7 @@ void run_tiled_product(const Product& p, const AfterProduct& after, Device& devi
       map_of(left_rows(p), p.operands, kTileRows),
       columns ? map_of(*columns, p.operands, kTileColumns) : map_of(*right_rows(p, false), p.operands, kRowsOfBlock),
       map_of(result_rows(p), p.result, kRowsOfBlock), map_of(element_rows(p, after), p.result, kRowsOfBlock)};
-  int64_t across = pieces(p.columns, kTileColumns), tiles = pieces(p.rows, kTileRows) * across;
+  int64_t across = pieces(p.columns, kTileColumns), tiles = tiles_of(p);
   int64_t blocks = std::min<int64_t>(tiles, device.properties().processors);
   auto size = [](int64_t n) { return static_cast<Slot>(n); };
   const Slot slots[] = {reinterpret_cast<Slot>(p.bias),

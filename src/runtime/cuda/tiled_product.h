@@ -23,6 +23,8 @@ struct TiledProductKind {
   auto operator<=>(const TiledProductKind&) const = default;
 };
 
+/// How many tiles its result has.
+int64_t tiles_of(const Product& p);
 /// Whether there is a kernel for these operands as they lie. `count` is 1, and the left operand's neighbours in a row are neighbours in memory.
 bool takes_tiled_product(const Product& p, const AfterProduct& after, const Device& device);
 /// result = epilogue(left · right + bias), rounded before and after.

@@ -296,9 +296,7 @@ class Kernel final : public TileProducts {
   // Two elements as they are written.
   Reg finished(const Reg& pair) {
     if (kind_.epilogue.steps.empty()) return pair;
-    std::array<Reg, 2> both = widened(pair);
-    Reg low = computed(kind_.epilogue, p_, both[0]), high = computed(kind_.epilogue, p_, both[1]);
-    return rounded(low, high);
+    return each_of(pair, [this](const Reg& x) { return computed(kind_.epilogue, p_, x); });
   }
 
   TiledProductKind kind_;

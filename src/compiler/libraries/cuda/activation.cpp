@@ -21,7 +21,6 @@ using runtime::cuda::Epilogue;
 
 constexpr size_t kMostNodes = 64;
 
-bool is_constant(const Node* n) { return !loop_kind(n->op) && ops::kind_of(*n) == ops::Kind::Full; }
 DType dtype_of(Value v) { return type_of(v).dtype; }
 
 // A loop-level graph of one element: a number becomes what is stored.
