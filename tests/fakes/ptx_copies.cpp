@@ -47,10 +47,12 @@ void try_wait(Machine& m, const Instruction& i, uint32_t lanes) {
     MemoryBarrier& b = barrier_at(m, m.get(i.operands[1], l));
     bool ended = b.phase % 2 != m.get(i.operands[2], l);
     m.set(i.operands[0], l, uint64_t{ended});
-    if (ended)
+    if (ended) {
       m.clocks.learn(b.known);
-    else
+      if (m.warp < b.known.seen.size()) m.clocks.own = std::max(m.clocks.own, b.known.seen[m.warp] + 1);
+    } else {
       m.waits = true;
+    }
     *m.events += ended;
   });
 }

@@ -369,6 +369,7 @@ const Instructions& instructions() {
       {"mul.f32", [](M m, I i, L l) { of_floats(m, i, l, std::multiplies<float>()); }},
       {"add.rn.f32", [](M m, I i, L l) { of_floats(m, i, l, std::plus<float>()); }},
       {"sub.rn.f32", [](M m, I i, L l) { of_floats(m, i, l, std::minus<float>()); }},
+      {"div.rn.f32", [](M m, I i, L l) { of_floats(m, i, l, std::divides<float>()); }},
       {"mul.rn.f32", [](M m, I i, L l) { of_floats(m, i, l, std::multiplies<float>()); }},
       {"min.NaN.f32",
        [](M m, I i, L l) { of_floats(m, i, l, [](float a, float b) { return a != a || a < b ? a : b; }); }},

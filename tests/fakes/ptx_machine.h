@@ -47,6 +47,7 @@ struct Instruction {
 // too, as a fence made it known to them.
 struct Known {
   std::vector<unsigned> seen, fenced;
+  unsigned own = 0;  // of the warp itself: its moments before this one came back to it by a barrier in memory
 
   void learn(const Known& other) {
     learn(seen, other.seen);
@@ -81,7 +82,8 @@ class Uses {
   // A race: two threads, one of which writes, and nothing says that the other one came before.
   void add(const Use& u, const Known& known) {
     auto before = [&](const Use& other) {
-      if (other.warp == u.warp) return other.of_warp != u.of_warp || other.thread == u.thread;
+      if (other.warp == u.warp)
+        return other.of_warp != u.of_warp || other.thread == u.thread || other.moment < known.own;
       return known.seen[other.warp] >= other.moment;
     };
     std::erase_if(since_, [&](const Use& other) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <brasa/brasa.h>
+#include <brasa/compile.h>
 
 #include "gpu/on_device.h"
 #include "runtime/cuda/tiled_product.h"
@@ -48,6 +49,30 @@ TEST(TiledProduct, AsCublasLt) {
             << name(dtype) << " " << s.rows << " x " << s.inner << " by " << s.columns
             << (along ? " along" : " across");
       }
+}
+
+// A layer's activation and its derivative, behind products.
+TEST(TiledProduct, OfTraining) {
+  if (device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
+  manual_seed(6);
+  TensorOptions there = TensorOptions(kCUDA).dtype(kBFloat16);
+  auto leaf = [&](IntArrayRef sizes, double scale) {
+    return (randn(sizes) * scale).to(there).detach().requires_grad_(true);
+  };
+  for (int64_t rows : {17000, 2000}) {
+    Tensor x = leaf({rows, 256}, 1), w = leaf({1024, 256}, 0.06), b = leaf({1024}, 1), v = leaf({256, 1024}, 0.03);
+    auto f = [](const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& v) {
+      Tensor loss = linear(gelu(linear(x, w, b)), v).to(kFloat32).square().sum();
+      return autograd::grad({loss}, {x, w, b, v});
+    };
+    auto compiled = compile(f);
+    auto got = compiled(x, w, b, v), want = f(x, w, b, v);
+    for (size_t i = 0; i < want.size(); ++i) {
+      Tensor y = want[i].cpu().to(kFloat64);
+      EXPECT_LE((got[i].cpu().to(kFloat64) - y).norm().item<double>(), 0x1p-6 * y.norm().item<double>())
+          << rows << " " << i;
+    }
+  }
 }
 
 }  // namespace

@@ -127,22 +127,26 @@ class Fuser {
       if (!memory_[n->id] || prim_of(n) == Prim::Input) continue;
       if (auto call = call_of_.find(n); call != call_of_.end()) {
         clusters_[call->second].roots.push_back(n);
-        cluster_of_[n->id] = call->second;
+        add_producers(n, call->second);
         continue;
       }
       Cluster k{group_kind(n), domain_of(before_reshapes(n)), {n}, {}, {}, -1, 0, again[n->id]};
       if (k.kind == GroupKind::Loops && is_reduction(prim_of(n))) k.domain = reduced_domain(n);
       if (k.kind == GroupKind::Loops && prim_of(n) == Prim::Scan) k.domain.scanned = scanned_dim(n);
       int id = static_cast<int>(clusters_.size());
-      k.nodes = frontier(n, [&](const Node* p) {
-        if (prim_of(p) == Prim::Input) return;
-        k.producers.push_back(cluster_of_[p->id]);
-        clusters_[cluster_of_[p->id]].consumers.push_back(id);
-      });
-      cluster_of_[n->id] = id;
-      if (auto last = last_of_.find(n); last != last_of_.end()) call_of_[last->second] = id;
       clusters_.push_back(std::move(k));
+      clusters_[id].nodes = add_producers(n, id);
+      if (auto last = last_of_.find(n); last != last_of_.end()) call_of_[last->second] = id;
     }
+  }
+  // Of a root of the cluster, which is new there; how many nodes it has.
+  int add_producers(const Node* root, int cluster) {
+    cluster_of_[root->id] = cluster;
+    return frontier(root, [&](const Node* p) {
+      if (prim_of(p) == Prim::Input || cluster_of_[p->id] == cluster) return;
+      clusters_[cluster].producers.push_back(cluster_of_[p->id]);
+      clusters_[cluster_of_[p->id]].consumers.push_back(cluster);
+    });
   }
 
   int find(int k) const {

@@ -41,8 +41,8 @@ struct Report;
 struct Covered {
   std::vector<const ir::Node*> inside;  // only the call reads their results
   std::vector<ir::Value> operands;      // in memory, besides those that `place` puts there for a node inside
-  std::vector<const ir::Node*> results =
-      {};  // of those inside: others read them, too, and the call writes them besides
+  /// Of those inside: others read them, too, and the call writes them besides. None of them leads to the operands of any other node of the call.
+  std::vector<const ir::Node*> results = {};
 };
 
 /// A function of a library that works on a device: given to a stream, and not waited for.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "runtime/cuda/ready_kernels.h"
 #include "runtime/cuda/tensor_cores.h"
@@ -14,7 +16,7 @@
 namespace brasa::runtime::cuda {
 namespace {
 
-// A function of the elements of a matrix, whose rows lie apart.
+// Functions of the elements of matrices, whose rows lie apart.
 struct ElementsKind {
   DType dtype;
   Epilogue epilogue;
@@ -29,65 +31,96 @@ class ElementsKernel final : public TensorCores {
   WrittenKernel write() {
     const char* name = "tiled_elements";
     p_.op("griddepcontrol.launch_dependents");
-    Reg from = p_.parameter(0), from_row = p_.parameter(1), to = p_.parameter(2), to_row = p_.parameter(3);
-    Reg pieces = p_.parameter32(4), chunks = p_.parameter32(5);
+    bool two = kind_.epilogue.writes_two(), reads_other = kind_.epilogue.reads_other();
+    Reg pieces = p_.parameter32(0), chunks = p_.parameter32(1);
+    int parameters = 2;
+    auto matrix = [&] {
+      std::array<Reg, 2> out = {p_.parameter(parameters), p_.parameter(parameters + 1)};
+      parameters += 2;
+      return out;
+    };
+    std::vector<std::array<Reg, 2>> read = {matrix()}, written = {matrix()};
+    if (two) written.insert(written.begin(), matrix());
+    if (reads_other) read.push_back(matrix());
     Reg block = p_.r("mov.u32", "%ctaid.x"), thread = p_.r("mov.u32", "%tid.x");
     Reg row = p_.d("cvt.u64.u32", p_.r("div.u32", block, pieces));
     Reg chunk = p_.r("mad.lo.u32", p_.r("rem.u32", block, pieces), kThreads, thread);
     p_.op("griddepcontrol.wait");
     p_.when(p_.p("setp.lt.u32", chunk, chunks), [&] {
-      auto at = [&](const Reg& data, const Reg& step) {
-        return p_.d("mad.wide.u32", chunk, kind_.wide ? 16 : 2, p_.d("mad.lo.s64", row, step, data));
+      auto at = [&](const std::array<Reg, 2>& m) {
+        return str("[", p_.d("mad.wide.u32", chunk, kind_.wide ? 16 : 2, p_.d("mad.lo.s64", row, m[1], m[0])), "]");
       };
-      Reg source = at(from, from_row), target = at(to, to_row);
-      if (kind_.wide) {
-        Regs all = p_.fresh('r', 4);
-        p_.op("ld.global.v4.b32", braces(all), str("[", source, "]"));
-        for (Reg& pair : all) pair = finished(pair);
-        return p_.op("st.global.v4.b32", str("[", target, "]"), braces(all));
+      std::vector<Regs> in, out(written.size());
+      for (const auto& m : read) in.push_back(pairs_at(at(m)));
+      for (size_t i = 0; i < in[0].size(); ++i) {
+        Regs pairs;
+        for (const Regs& all : in) pairs.push_back(all[i]);
+        pairs = finished(kind_.epilogue, pairs);
+        for (size_t r = 0; r < out.size(); ++r) out[r].push_back(pairs[r]);
       }
-      Regs halves = {p_.fresh('h'), p_.fresh('h')};
-      p_.op("ld.global.b16", halves[0], str("[", source, "]"));
-      p_.op("mov.b16", halves[1], 0);
-      Regs two = p_.fresh('h', 2);
-      p_.op("mov.b32", braces(two), finished(p_.r("mov.b32", braces(halves))));
-      p_.op("st.global.b16", str("[", target, "]"), two[0]);
+      for (size_t r = 0; r < out.size(); ++r) put(at(written[r]), out[r]);
     });
-    return {name, p_.kernel(name, 6, kThreads, 0, 1, true), kThreads, 0, true};
+    return {name, p_.kernel(name, parameters, kThreads, 0, 1, true), kThreads, 0, true};
   }
   static constexpr int kThreads = 256;
 
  private:
-  Reg finished(const Reg& pair) {
-    return each_of(pair, [this](const Reg& x) { return computed(kind_.epilogue, p_, x); });
+  // Four pairs, or an element beside nothing.
+  Regs pairs_at(const std::string& place) {
+    if (kind_.wide) {
+      Regs all = p_.fresh('r', 4);
+      p_.op("ld.global.v4.b32", braces(all), place);
+      return all;
+    }
+    Regs halves = p_.fresh('h', 2);
+    p_.op("ld.global.b16", halves[0], place);
+    p_.op("mov.b16", halves[1], 0);
+    return {p_.r("mov.b32", braces(halves))};
+  }
+  void put(const std::string& place, const Regs& pairs) {
+    if (kind_.wide) return p_.op("st.global.v4.b32", place, braces(pairs));
+    Regs halves = p_.fresh('h', 2);
+    p_.op("mov.b32", braces(halves), pairs[0]);
+    p_.op("st.global.b16", place, halves[0]);
   }
   ElementsKind kind_;
 };
 WrittenKernel elements_kernel(const ElementsKind& kind) { return ElementsKernel(kind).write(); }
 
-void run_elements(const Product& p, const void* from, int64_t from_row, const Epilogue& epilogue, Device& device,
+struct ElementRows {
+  const void* data;
+  int64_t step;
+};
+// What the kernel reads and writes: the product's elements, its result, the first of two, another matrix.
+void run_elements(const Product& p, const std::vector<ElementRows>& all, const Epilogue& epilogue, Device& device,
                   Stream stream) {
   constexpr int64_t kChunk = 16, kChunkElements = 8;
-  bool wide = p.columns % kChunkElements == 0 && from_row % kChunkElements == 0 && p.to_row % kChunkElements == 0 &&
-              alignment(from, kChunk) == kChunk && alignment(p.to, kChunk) == kChunk;
+  bool wide = p.columns % kChunkElements == 0 && std::all_of(all.begin(), all.end(), [](const ElementRows& r) {
+                return r.step % kChunkElements == 0 && alignment(r.data, kChunk) == kChunk;
+              });
   int64_t chunks = wide ? p.columns / kChunkElements : p.columns, threads = ElementsKernel::kThreads;
   int64_t pieces = (chunks + threads - 1) / threads;
   auto size = [](int64_t n) { return static_cast<Slot>(n); };
-  const std::array slots = {reinterpret_cast<Slot>(from), size(2 * from_row), reinterpret_cast<Slot>(p.to),
-                            size(2 * p.to_row),           size(pieces),       size(chunks)};
+  std::vector<Slot> slots = {size(pieces), size(chunks)};
+  for (const ElementRows& r : all) slots.insert(slots.end(), {reinterpret_cast<Slot>(r.data), size(2 * r.step)});
   const ReadyKernel& kernel = ready_kernel(elements_kernel, ElementsKind{p.operands, epilogue, wide}, device);
   kernel.launch(p.rows * pieces, slots, device, stream);
 }
 
-// The library, and a kernel of elements.
+// The library, and a kernel of elements. They lie where they are written themselves, or where what becomes of them will.
 void run_apart(const Product& p, const AfterProduct& after, Device& device, Stream stream, bool measure) {
+  Epilogue epilogue = after.epilogue;
   Product first = p;
-  if (after.elements) {
-    first.to = after.elements;
-    first.to_row = after.elements_row;
+  if (epilogue.writes_two() && epilogue.results[0] == 0) {
+    first.to = after.first;
+    first.to_row = after.first_row;
+    epilogue.results.erase(epilogue.results.begin());
   }
   run_product(first, device, stream, measure);
-  run_elements(p, first.to, first.to_row, after.epilogue, device, stream);
+  std::vector<ElementRows> all = {{first.to, first.to_row}, {p.to, p.to_row}};
+  if (epilogue.writes_two()) all.push_back({after.first, after.first_row});
+  if (epilogue.reads_other()) all.push_back({after.other, after.other_row});
+  run_elements(p, all, epilogue, device, stream);
 }
 
 // A kernel of tiles needs about as many for each processor, and enough of them that the last ones do not count.
@@ -100,7 +133,7 @@ bool has_many_tiles(const Product& p, const Device& device) {
 }  // namespace
 
 void run_product(const Product& p, const AfterProduct& after, Device& device, Stream stream, bool measure) {
-  if (after.epilogue.steps.empty()) return run_product(p, device, stream, measure);
+  if (after.epilogue.is_none()) return run_product(p, device, stream, measure);
   if (p.rows == 0 || p.columns == 0) return;
   auto tiled = [&] { run_tiled_product(p, after, device, stream); };
   auto apart = [&] { run_apart(p, after, device, stream, measure); };

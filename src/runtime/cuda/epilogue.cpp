@@ -14,6 +14,7 @@ std::pair<const char*, int> instruction(Epilogue::Op op) {
     case Op::Add: return {"add.rn.f32", 2};
     case Op::Sub: return {"sub.rn.f32", 2};
     case Op::Mul: return {"mul.rn.f32", 2};
+    case Op::Div: return {"div.rn.f32", 2};
     case Op::Fma: return {"fma.rn.f32", 3};
     case Op::Min: return {"min.NaN.f32", 2};
     case Op::Max: return {"max.NaN.f32", 2};
@@ -30,9 +31,9 @@ std::pair<const char*, int> instruction(Epilogue::Op op) {
 
 }  // namespace
 
-Ptx::Reg computed(const Epilogue& epilogue, Ptx& text, const Ptx::Reg& x) {
+Ptx::Regs computed(const Epilogue& epilogue, Ptx& text, const Ptx::Regs& operands) {
   using Op = Epilogue::Op;
-  Ptx::Regs values = {x};
+  Ptx::Regs values = operands;
   for (const Epilogue::Step& s : epilogue.steps) {
     auto of = [&](int i) { return values.at(static_cast<size_t>(s.of[i])); };
     switch (s.op) {
@@ -48,7 +49,9 @@ Ptx::Reg computed(const Epilogue& epilogue, Ptx& text, const Ptx::Reg& x) {
       }
     }
   }
-  return values.back();
+  Ptx::Regs out;
+  for (int16_t r : epilogue.results) out.push_back(values.at(static_cast<size_t>(r)));
+  return out;
 }
 
 }  // namespace brasa::runtime::cuda

@@ -9,8 +9,8 @@
 
 namespace brasa::runtime::cuda {
 
-/// What an element becomes: numbers of float32, each made of earlier ones. The first is the element; the last is what is written. None: the
-/// element itself.
+/// What an element becomes: numbers of float32, each made of earlier ones. The first is the element, the next one that at its place in another
+/// matrix, if one is read.
 struct Epilogue {
   /// Min and Max are NaN where one is; And, Xor and Shl are of bits; what Less gives is read by Select alone.
   enum class Op : uint8_t {
@@ -18,6 +18,7 @@ struct Epilogue {
     Add,
     Sub,
     Mul,
+    Div,
     Fma,
     Min,
     Max,
@@ -34,22 +35,31 @@ struct Epilogue {
   };
   struct Step {
     Op op;
-    std::array<int16_t, 3> of = {};  // which numbers: 0 is the element, i + 1 what step i gave
+    std::array<int16_t, 3> of = {};  // which numbers
     uint32_t bits = 0;               // of a Number; how far Shl shifts
     auto operator<=>(const Step&) const = default;
   };
-  std::vector<Step> steps;
+  std::vector<Step> steps;             // step i gives number `operands` + i
+  std::vector<int16_t> results = {0};  // which numbers are written: one, or two
+  int operands = 1;                    // 2: with another matrix
   auto operator<=>(const Epilogue&) const = default;
+
+  bool is_none() const { return steps.empty() && results.size() == 1; }
+  bool reads_other() const { return operands > 1; }
+  bool writes_two() const { return results.size() > 1; }
 };
 
-/// What follows a product of reduced floats: a function of its rounded elements, and where these go themselves, if anywhere.
+/// What follows a product of reduced floats: functions of its rounded elements and of another matrix, the last of which is the product's result.
+/// Rows lie so many elements apart.
 struct AfterProduct {
   const Epilogue& epilogue;
-  void* elements = nullptr;
-  int64_t elements_row = 0;  // how far apart their rows lie
+  const void* other = nullptr;
+  int64_t other_row = 0;
+  void* first = nullptr;  // of two results
+  int64_t first_row = 0;
 };
 
-/// Its steps in a kernel's text: what `x` becomes.
-Ptx::Reg computed(const Epilogue& epilogue, Ptx& text, const Ptx::Reg& x);
+/// Its steps in a kernel's text: what is written of these operands.
+Ptx::Regs computed(const Epilogue& epilogue, Ptx& text, const Ptx::Regs& operands);
 
 }  // namespace brasa::runtime::cuda

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cuda/epilogue.h"
 #include "runtime/cuda/ptx.h"
 #include "runtime/device.h"
 
@@ -69,12 +70,22 @@ class TensorCores {
     Reg low = p_.f("cvt.f32.f16", halves[0]), high = p_.f("cvt.f32.f16", halves[1]);
     return {low, high};
   }
-  // What `f` makes of each of two.
-  template <class F>
-  Reg each_of(const Reg& pair, const F& f) {
-    std::array<Reg, 2> both = widened(pair);
-    Reg low = f(both[0]), high = f(both[1]);
-    return rounded(low, high);
+  // What an epilogue writes, of two elements and those at their places in another matrix. What it only passes on is rounded already.
+  Regs finished(const Epilogue& epilogue, const Regs& pairs) {
+    if (epilogue.is_none()) return pairs;
+    Regs low, high, out;
+    for (const Reg& pair : pairs) {
+      std::array<Reg, 2> both = widened(pair);
+      low.push_back(both[0]);
+      high.push_back(both[1]);
+    }
+    low = computed(epilogue, p_, low);
+    high = computed(epilogue, p_, high);
+    for (size_t i = 0; i < low.size(); ++i) {
+      auto number = static_cast<size_t>(epilogue.results[i]);
+      out.push_back(number < pairs.size() ? pairs[number] : rounded(low[i], high[i]));
+    }
+    return out;
   }
   // Of the elements that two registers have.
   void add_products(const Reg& sum, const Reg& a, const Reg& b) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "runtime/cuda/driver.h"
 
@@ -46,10 +47,12 @@ std::optional<Rows> right_rows(const Product& p, bool along_sum) {
 }
 Rows left_rows(const Product& p) { return {p.left.data, p.rows, p.inner, p.left.row}; }
 Rows result_rows(const Product& p) { return {p.to, p.rows, p.columns, p.to_row}; }
-// What is not written lies where the result does.
-Rows element_rows(const Product& p, const AfterProduct& after) {
-  if (!after.elements) return result_rows(p);
-  return {after.elements, p.rows, p.columns, after.elements_row};
+// What is written and read besides, in this order.
+std::vector<Rows> further_rows(const Product& p, const AfterProduct& after) {
+  std::vector<Rows> out;
+  if (after.epilogue.writes_two()) out.push_back({after.first, p.rows, p.columns, after.first_row});
+  if (after.epilogue.reads_other()) out.push_back({after.other, p.rows, p.columns, after.other_row});
+  return out;
 }
 
 // Copies have so many rows and columns.
@@ -82,18 +85,21 @@ bool takes_tiled_product(const Product& p, const AfterProduct& after, const Devi
   if (p.inner < 1 || std::max({p.rows, p.inner, p.columns}) >= kMost) return false;
   // The kernel reads two neighbours of the bias at a time.
   if (p.bias && (p.columns % 2 != 0 || alignment(p.bias, 4) != 4)) return false;
-  return lie_well(left_rows(p)) && lie_well(result_rows(p)) && lie_well(element_rows(p, after)) &&
+  std::vector<Rows> further = further_rows(p, after);
+  return lie_well(left_rows(p)) && lie_well(result_rows(p)) && std::all_of(further.begin(), further.end(), lie_well) &&
          (right_rows(p, true) || right_rows(p, false));
 }
 
 void run_tiled_product(const Product& p, const AfterProduct& after, Device& device, Stream stream) {
   if (p.rows == 0 || p.columns == 0) return;
-  constexpr int kRowsOfBlock = 64;  // of a result, or of a right operand that rows are summed over, that one copy has
+  constexpr int kRowsOfBlock =
+      64;  // of a result, of what is read at its places, or of a right operand that rows are summed over
   std::optional<Rows> columns = right_rows(p, true);
-  const TensorMap maps[] = {
+  std::vector<TensorMap> maps = {
       map_of(left_rows(p), p.operands, kTileRows),
       columns ? map_of(*columns, p.operands, kTileColumns) : map_of(*right_rows(p, false), p.operands, kRowsOfBlock),
-      map_of(result_rows(p), p.result, kRowsOfBlock), map_of(element_rows(p, after), p.result, kRowsOfBlock)};
+      map_of(result_rows(p), p.result, kRowsOfBlock)};
+  for (const Rows& r : further_rows(p, after)) maps.push_back(map_of(r, p.result, kRowsOfBlock));
   int64_t across = pieces(p.columns, kTileColumns), tiles = tiles_of(p);
   int64_t blocks = std::min<int64_t>(tiles, device.properties().processors);
   auto size = [](int64_t n) { return static_cast<Slot>(n); };
@@ -103,7 +109,7 @@ void run_tiled_product(const Product& p, const AfterProduct& after, Device& devi
                         size(tiles),
                         size(blocks),
                         size(p.columns)};
-  TiledProductKind kind{p.operands, columns.has_value(), p.bias != nullptr, after.epilogue, after.elements != nullptr};
+  TiledProductKind kind{p.operands, columns.has_value(), p.bias != nullptr, after.epilogue};
   ready_kernel(tiled_product_kernel, kind, device).launch(blocks, slots, device, stream, maps);
 }
 

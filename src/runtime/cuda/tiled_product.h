@@ -19,7 +19,6 @@ struct TiledProductKind {
   bool right_along_sum;  // neighbours in a column of the right operand are neighbours in memory, else those in a row
   bool bias;
   Epilogue epilogue;
-  bool elements = false;  // are written themselves, too
   auto operator<=>(const TiledProductKind&) const = default;
 };
 
@@ -27,7 +26,7 @@ struct TiledProductKind {
 int64_t tiles_of(const Product& p);
 /// Whether there is a kernel for these operands as they lie. `count` is 1, and the left operand's neighbours in a row are neighbours in memory.
 bool takes_tiled_product(const Product& p, const AfterProduct& after, const Device& device);
-/// result = epilogue(left · right + bias), rounded before and after.
+/// result = epilogue(left · right + bias, other), rounded before and after.
 void run_tiled_product(const Product& p, const AfterProduct& after, Device& device, Stream stream);
 
 WrittenKernel tiled_product_kernel(const TiledProductKind& kind);

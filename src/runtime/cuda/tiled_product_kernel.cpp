@@ -10,7 +10,7 @@
 //
 // To compute the epilogue and to write a tile takes about as long as to multiply one, and other parts of the processor: a group keeps a tile as
 // pairs of rounded numbers, and writes an eighth of it behind each of the next tile's first eight products. Where there are not so many, or no next
-// tile, it writes at once.
+// tile, it writes at once. What an epilogue reads of another matrix is brought to where its result goes out from.
 namespace brasa::runtime::cuda {
 namespace {
 
@@ -20,7 +20,7 @@ constexpr int kBlockColumns = 64;  // of a result that one copy writes, and of a
 constexpr int kLeftBytes = kTileRows * kTileRow, kRightBytes = kTileColumns * kTileRow;
 constexpr int kStageBytes = kLeftBytes + kRightBytes;
 constexpr int kBlockBytes = 64 * kTileRow;
-constexpr int kParts = kTileColumns / 32;  // of a tile that is written, two for each copy
+constexpr int kBlocks = kTileColumns / kBlockColumns, kParts = 2 * kBlocks;  // of a tile that is written
 constexpr int kEights = kTileColumns / 8;  // columns: a thread has two neighbours of each, in two rows
 constexpr int kLoaderRegisters = 24, kMultiplierRegisters = 240;
 
@@ -40,28 +40,31 @@ class Kernel final : public TileProducts {
       p_.op("setmaxnreg.inc.sync.aligned.u32", kMultiplierRegisters);
       multiply_tiles();
     });
-    return {name, p_.kernel(name, kParameters, kThreads, 0, 1, true, 1, kMaps), kThreads, kSharedBytes, true};
+    return {name, p_.kernel(name, maps_ + kParameters, kThreads, 0, 1, true, 1, maps_), kThreads, kSharedBytes, true};
   }
 
  private:
   static constexpr int kThreads = (kGroups + 1) * kGroup;
-  static constexpr int kMaps = 4, kParameters = kMaps + 6;
-  // Two blocks of 64 rows and 64 columns on their way out for each group, and the barriers.
+  static constexpr int kParameters = 6;
+  // Two blocks of 64 rows and 64 columns on their way out for each group, the ring's barriers, and one for each block.
   static constexpr int kOut = kStages * kStageBytes, kBarriers = kOut + 2 * kGroups * kBlockBytes, kBarrierBytes = 8;
-  static constexpr int kSharedBytes = kBarriers + 2 * kStages * kBarrierBytes;
+  static constexpr int kOutBarriers = kBarriers + 2 * kStages * kBarrierBytes;
+  static constexpr int kSharedBytes = kOutBarriers + 2 * kGroups * kBarrierBytes;
 
   void begin() {
     p_.op("griddepcontrol.launch_dependents");
     left_ = p_.map(0);
     right_ = p_.map(1);
     result_ = p_.map(2);
-    elements_ = p_.map(3);
-    bias_ = p_.parameter(kMaps);
-    steps_ = p_.parameter32(kMaps + 1);
-    tiles_across_ = p_.parameter32(kMaps + 2);
-    tiles_ = p_.parameter32(kMaps + 3);
-    blocks_ = p_.parameter32(kMaps + 4);
-    columns_ = p_.parameter32(kMaps + 5);
+    maps_ = 3;
+    if (two_) first_result_ = p_.map(maps_++);
+    if (reads_other_) other_ = p_.map(maps_++);
+    bias_ = p_.parameter(maps_);
+    steps_ = p_.parameter32(maps_ + 1);
+    tiles_across_ = p_.parameter32(maps_ + 2);
+    tiles_ = p_.parameter32(maps_ + 3);
+    blocks_ = p_.parameter32(maps_ + 4);
+    columns_ = p_.parameter32(maps_ + 5);
     thread_ = p_.r("mov.u32", "%tid.x");
     find_lane(thread_);
     // The same in all lanes, as the assembler sees then.
@@ -75,6 +78,8 @@ class Kernel final : public TileProducts {
         p_.op("mbarrier.init.shared::cta.b64", at(barriers_, 2 * s * kBarrierBytes), 1);
         p_.op("mbarrier.init.shared::cta.b64", at(barriers_, (2 * s + 1) * kBarrierBytes), kGroups);
       }
+      for (int b = 0; reads_other_ && b < 2 * kGroups; ++b)
+        p_.op("mbarrier.init.shared::cta.b64", at(shared_, kOutBarriers + b * kBarrierBytes), 1);
       p_.op("fence.mbarrier_init.release.cluster");
       p_.op("fence.proxy.async.shared::cta");
     });
@@ -94,12 +99,14 @@ class Kernel final : public TileProducts {
   Reg full() { return p_.r("mad.lo.u32", slot_, 2 * kBarrierBytes, barriers_); }
   Reg stage() { return p_.r("mad.lo.u32", slot_, kStageBytes, shared_); }
   // Until the barrier has ended a phase of this parity.
-  void wait(const Reg& barrier, int offset) {
-    p_.loop(
-        [&] {
-          return p_.p("not.pred", p_.p("mbarrier.try_wait.parity.shared::cta.b64", at(barrier, offset), parity_));
-        },
-        [] {});
+  template <class Parity>
+  void wait(const std::string& barrier, const Parity& parity) {
+    p_.loop([&] { return p_.p("not.pred", p_.p("mbarrier.try_wait.parity.shared::cta.b64", barrier, parity)); }, [] {});
+  }
+  // A part of a matrix in the place of shared memory; its barrier counts the bytes.
+  void bring(const Reg& to, int offset, const Reg& map, const Reg& column, const Reg& row, const std::string& barrier) {
+    p_.op("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes", at(to, offset),
+          at(map, column, row), barrier);
   }
   void next_slot() {
     Reg next = p_.r("add.u32", slot_, 1), again = p_.p("setp.eq.u32", next, kStages);
@@ -131,18 +138,15 @@ class Kernel final : public TileProducts {
       Reg step = p_.r("mov.u32", 0), sum = p_.r("mov.u32", 0);
       over_steps(step, [&] {
         Reg barrier = full(), to = stage();
-        wait(barrier, kBarrierBytes);
+        wait(at(barrier, kBarrierBytes), parity_);
         p_.op("mbarrier.arrive.expect_tx.shared::cta.b64", "_", at(barrier), kStageBytes);
-        auto copy = [&](int offset, const Reg& map, const Reg& x, const Reg& y) {
-          p_.op("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes", at(to, offset),
-                at(map, x, y), at(barrier));
-        };
-        copy(0, left_, sum, row);
+        bring(to, 0, left_, sum, row, at(barrier));
         if (kind_.right_along_sum)
-          copy(kLeftBytes, right_, sum, column);
+          bring(to, kLeftBytes, right_, sum, column, at(barrier));
         else
-          for (int block = 0; block < kTileColumns / kBlockColumns; ++block)
-            copy(kLeftBytes + block * kBlockBytes, right_, p_.r("add.u32", column, block * kBlockColumns), sum);
+          for (int block = 0; block < kBlocks; ++block)
+            bring(to, kLeftBytes + block * kBlockBytes, right_, p_.r("add.u32", column, block * kBlockColumns), sum,
+                  at(barrier));
         p_.op("add.u32", sum, sum, kTileSums);
         next_slot();
       });
@@ -175,6 +179,7 @@ class Kernel final : public TileProducts {
         }
         p_.op("mov.u32", step, kParts);
       });
+      if (reads_other_) p_.when(first_, [&] { bring_other(0, column, p_.r("mad.lo.u32", group_, kGroupRows, row)); });
       over_steps(step, [&] {
         Reg adds = p_.p("setp.ne.u32", step, 0);
         multiply_step(adds);
@@ -196,7 +201,7 @@ class Kernel final : public TileProducts {
   // The products of one stage, under way when this ends, and those before at an end.
   void multiply_step(const Reg& adds) {
     barrier_ = full();
-    wait(barrier_, 0);
+    wait(at(barrier_), parity_);
     Reg from = stage(), left = sixteens(p_.r("add.u32", from, left_of_group_)),
         right = sixteens(p_.r("add.u32", from, kLeftBytes));
     // A row has four times what the tensor cores sum up at once, or there are four times as many rows.
@@ -229,6 +234,7 @@ class Kernel final : public TileProducts {
     Reg warp = p_.r("and.b32", p_.r("shr.u32", thread_, 5), 3), eighth = p_.r("shr.u32", lane_, 2);
     Reg row = p_.r("mad.lo.u32", warp, 16, eighth);
     out_ = p_.r("mad.lo.u32", group_, 2 * kBlockBytes, p_.r("add.u32", shared_, kOut));
+    out_barriers_ = p_.r("mad.lo.u32", group_, 2 * kBarrierBytes, p_.r("add.u32", shared_, kOutBarriers));
     own_ = p_.r("mad.lo.u32", row, kTileRow, out_);
     own_ = p_.r("add.u32", own_, p_.r("shl.b32", eighth, 4));
     own_ = p_.r("add.u32", own_, p_.r("shl.b32", pair_, 1));
@@ -259,24 +265,43 @@ class Kernel final : public TileProducts {
     }
   }
 
-  // 32 columns of the kept tile; those behind an odd number of them leave with their 64. The two blocks that go out are one after the other, or
-  // what the elements become and these themselves.
+  // The two blocks that go out are one after the other, or two results.
+  int place_of(int block) const { return two_ ? 0 : block % 2; }
+  std::string out_barrier(int place) { return at(out_barriers_, place * kBarrierBytes); }
+  // Until what went out from the next place was read; by the group's first thread.
+  void free_place() { p_.op(str("@", first_, " cp.async.bulk.wait_group.read"), two_ ? 0 : 1); }
+  // What is read at the places of a tile's block; by that thread.
+  void bring_other(int block, const Reg& column, const Reg& row) {
+    int place = place_of(block);
+    free_place();
+    p_.op("mbarrier.arrive.expect_tx.shared::cta.b64", "_", out_barrier(place), kBlockBytes);
+    Reg from = block ? p_.r("add.u32", column, block * kBlockColumns) : column;
+    bring(out_, place * kBlockBytes, other_, from, row, out_barrier(place));
+  }
+
+  // 32 columns of the kept tile; those behind an odd number of them leave with their 64.
   void write(int part) {
-    int block = part / 2, offset = kind_.elements ? 0 : block % 2 * kBlockBytes;
+    int block = part / 2, offset = place_of(block) * kBlockBytes;
     auto together = [&] { p_.op("bar.sync", barrier_of_group_, kGroup); };
     if (part % 2 == 0) {
-      // The copy that read where these go has ended.
-      p_.op(str("@", first_, " cp.async.bulk.wait_group.read"), kind_.elements ? 0 : 1);
-      together();
+      if (reads_other_) {
+        // It came to this place so often, in this tile and in those before: an even number of times.
+        wait(out_barrier(place_of(block)), (two_ ? block : block / 2) % 2);
+      } else {
+        free_place();
+        together();
+      }
     }
     for (int n = 4 * part; n < 4 * part + 4; ++n) {
       int chunk = n % 8;
       Reg to = chunk ? p_.r("xor.b32", own_, 16 * chunk) : own_;
       for (int half : {0, 1}) {
-        const Reg& pair = kept_[2 * n + half];
         int row = offset + 8 * half * kTileRow;
-        p_.op("st.shared.b32", at(to, row), finished(pair));
-        if (kind_.elements) p_.op("st.shared.b32", at(to, row + kBlockBytes), pair);
+        Regs pairs = {kept_[2 * n + half]};
+        if (reads_other_) pairs.push_back(p_.r("ld.shared.b32", at(to, row)));
+        Regs all = finished(kind_.epilogue, pairs);
+        p_.op("st.shared.b32", at(to, row), all.back());
+        if (two_) p_.op("st.shared.b32", at(to, row + kBlockBytes), all[0]);
       }
     }
     if (part % 2 == 0) return;
@@ -288,24 +313,21 @@ class Kernel final : public TileProducts {
         p_.op("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group", at(map, column, kept_row_), at(out_, from));
       };
       copy(result_, offset);
-      if (kind_.elements) copy(elements_, kBlockBytes);
+      if (two_) copy(first_result_, kBlockBytes);
       p_.op("cp.async.bulk.commit_group");
+      if (reads_other_ && block + 1 < kBlocks) bring_other(block + 1, kept_column_, kept_row_);
     });
   }
 
-  // Two elements as they are written.
-  Reg finished(const Reg& pair) {
-    if (kind_.epilogue.steps.empty()) return pair;
-    return each_of(pair, [this](const Reg& x) { return computed(kind_.epilogue, p_, x); });
-  }
-
   TiledProductKind kind_;
-  Reg left_, right_, result_, elements_;  // maps
+  const bool two_ = kind_.epilogue.writes_two(), reads_other_ = kind_.epilogue.reads_other();
+  int maps_ = 0;
+  Reg left_, right_, result_, first_result_, other_;  // maps
   Reg bias_, steps_, tiles_across_, tiles_, blocks_, columns_;
   Reg thread_, group_, first_, shared_, barriers_;  // `first_`: of its group
   Reg tile_, slot_, parity_;
   Regs sum_, kept_;
-  Reg kept_row_, kept_column_, left_of_group_, barrier_of_group_, barrier_, before_, out_, own_;
+  Reg kept_row_, kept_column_, left_of_group_, barrier_of_group_, barrier_, before_, out_, own_, out_barriers_;
 };
 
 }  // namespace

@@ -19,18 +19,24 @@ using ir::Value;
 using ops::ScalarOp;
 using runtime::cuda::Epilogue;
 
-constexpr size_t kMostNodes = 64;
+constexpr size_t kMostNodes = 192, kMostOperands = 2;
 
 DType dtype_of(Value v) { return type_of(v).dtype; }
 
-// A loop-level graph of one element: a number becomes what is stored.
+// A loop-level graph of one element: numbers become what is stored.
 class Function {
  public:
+  struct Operand {
+    Value value;
+    bool product;  // is computed where this is, not before
+    std::vector<const Node*> widens;
+  };
+
   Function(DType narrow, const std::function<bool(Value)>& ends) : narrow_(narrow), ends_(ends), builder_(graph_) {
-    out_ = builder_.buffer(DType::Float32, 1);
-    in_ = builder_.number(DType::Float32);
+    out_ = builder_.buffer(DType::Float32, int64_t{kMostOperands});
+    for (Value& in : in_) in = builder_.number(DType::Float32);
   }
-  // Whether all that leads to `v` is constants, elements of one tensor, and what is made of them.
+  // Whether all that leads to `v` is constants, elements of few tensors, and what is made of them.
   bool add(Value v) {
     if (made_.count(v.node)) return true;
     const Node* n = v.node;
@@ -54,11 +60,9 @@ class Function {
       default: return false;
     }
   }
-  const ir::Graph& stored(Value result) {
-    builder_.store(out_, 0, made_.at(result.node));
-    return graph_;
-  }
-  Value of() const { return of_; }
+  void store(Value result) { builder_.store(out_, stored_++, made_.at(result.node)); }
+  const ir::Graph& graph() const { return graph_; }
+  std::vector<Operand>& operands() { return operands_; }
   std::vector<const Node*> inside() { return std::move(inside_); }
 
  private:
@@ -70,23 +74,32 @@ class Function {
   bool add_element(const Node* n) {
     std::vector<const Node*> way = {n};
     Value v = n->arg<Value>(0);
-    for (ir::Expr columns = type_of(v).shape.back(); prim_of(v) == Prim::Reshape && !ends_(v);
-         v = v.node->arg<Value>(0)) {
+    if (type_of(v).rank() == 0) return false;
+    ir::Expr columns = type_of(v).shape.back();
+    for (; !ends_(v) && (prim_of(v) == Prim::Reshape || prim_of(v) == Prim::Later); v = v.node->arg<Value>(0)) {
       if (!(type_of(v.node->arg<Value>(0)).shape.back() == columns)) return false;
       way.push_back(v.node);
     }
-    if ((of_ && of_ != v) || !ends_(v)) return false;
-    of_ = v;
+    if (!ends_(v) && !ir::is_input(v)) return false;
+    bool later = std::any_of(way.begin(), way.end(), [](const Node* w) { return prim_of(w) == Prim::Later; });
+    size_t k = 0;
+    while (k < operands_.size() && operands_[k].value != v) ++k;
+    if (k == kMostOperands) return false;
+    if (k == operands_.size()) operands_.push_back({v, ends_(v), {}});
+    operands_[k].product = operands_[k].product && !later;
     for (const Node* w : way)
-      if (std::find(inside_.begin(), inside_.end(), w) == inside_.end()) inside_.push_back(w);
-    return keep(n, in_);
+      if (std::vector<const Node*>& all = operands_[k].widens; std::find(all.begin(), all.end(), w) == all.end())
+        all.push_back(w);
+    return keep(n, in_[k]);
   }
 
   DType narrow_;
   const std::function<bool(Value)>& ends_;
   ir::Graph graph_{ir::Level::Loops};
   LoopBuilder builder_;
-  Value in_, out_, of_;
+  Value out_, in_[kMostOperands];
+  int64_t stored_ = 0;
+  std::vector<Operand> operands_;
   std::unordered_map<const Node*, Value> made_;
   std::vector<const Node*> inside_;
 };
@@ -94,7 +107,10 @@ class Function {
 // The expanded graph as steps, where there is one for each of its nodes.
 class Steps {
  public:
-  explicit Steps(const ExpandedMath& math) : math_(math) {
+  // `operands[i]`: which of the epilogue's numbers the i-th is.
+  Steps(const ExpandedMath& math, std::vector<int16_t> operands) : math_(math), operands_(std::move(operands)) {
+    out_.operands = static_cast<int>(operands_.size());
+    out_.results.clear();
     // A product that is only added to something is rounded with the sum.
     std::unordered_map<const Node*, int> uses = ir::count_uses(*math.graph);
     for (const Node* n : math.graph->nodes()) {
@@ -111,26 +127,26 @@ class Steps {
 
   std::optional<Epilogue> all() {
     for (Node* n : math_.graph->nodes()) {
-      if (math_.graph->input_index(n->out()) >= 0) {
-        numbers_[n] = 0;
-        continue;
+      if (int input = math_.graph->input_index(n->out()); input >= 0) {
+        // Behind the memory of what is stored; those that nothing reads have no number.
+        if (auto operand = static_cast<size_t>(input) - 1; input > 0 && operand < operands_.size())
+          numbers_[n] = operands_[operand];
+      } else if (loop_kind(n->op) == LoopOp::Store) {
+        out_.results.push_back(number(n->arg<Value>(2)));
+      } else if (!products_.count(n) && !add(n)) {
+        return std::nullopt;
       }
-      if (loop_kind(n->op) == LoopOp::Store) {
-        // The last step's number is the result.
-        bool last = number(n->arg<Value>(2)) == static_cast<int16_t>(out_.steps.size());
-        return last && !out_.steps.empty() ? std::optional(std::move(out_)) : std::nullopt;
-      }
-      if (!products_.count(n) && !add(n)) return std::nullopt;
     }
-    return std::nullopt;
+    if (out_.steps.empty()) return std::nullopt;
+    return std::move(out_);
   }
 
  private:
   using Op = Epilogue::Op;
   int16_t number(Value v) const { return numbers_.at(v.node); }
   bool step(const Node* n, Op op, std::array<int16_t, 3> of, uint32_t bits = 0) {
+    numbers_[n] = static_cast<int16_t>(operands_.size() + out_.steps.size());
     out_.steps.push_back({op, of, bits});
-    numbers_[n] = static_cast<int16_t>(out_.steps.size());
     return true;
   }
   bool add(const Node* n) {
@@ -155,7 +171,8 @@ class Steps {
         return step(n, Op::Add, {of(0), of(1)});
       case ScalarOp::Sub: return step(n, Op::Sub, {of(0), of(1)});
       case ScalarOp::Mul: return step(n, Op::Mul, {of(0), of(1)});
-      case ScalarOp::Div: return math_.reciprocals.count(n) && step(n, Op::Reciprocal, {of(1)});
+      case ScalarOp::Div:
+        return math_.reciprocals.count(n) ? step(n, Op::Reciprocal, {of(1)}) : step(n, Op::Div, {of(0), of(1)});
       case ScalarOp::Min: return step(n, Op::Min, {of(0), of(1)});
       case ScalarOp::Max: return step(n, Op::Max, {of(0), of(1)});
       case ScalarOp::Abs: return step(n, Op::Abs, {of(0)});
@@ -178,6 +195,7 @@ class Steps {
   }
 
   const ExpandedMath& math_;
+  std::vector<int16_t> operands_;
   std::unordered_map<const Node*, size_t> sums_;  // which operand is a product that is rounded with them
   std::unordered_set<const Node*> products_;
   std::unordered_map<const Node*, int16_t> numbers_;
@@ -186,16 +204,30 @@ class Steps {
 
 }  // namespace
 
-std::optional<Activation> activation_of(const Node& last, const std::function<bool(Value)>& ends) {
-  DType narrow = last.types[0].dtype;
-  if (!converts(&last) || !is_reduced_floating(narrow) || type_of(last.arg<Value>(0)).dtype != DType::Float32)
-    return std::nullopt;
-  Value result = last.arg<Value>(0);
+std::optional<Activation> activation_of(std::span<const Node* const> stored, const std::function<bool(Value)>& ends) {
+  DType narrow = stored[0]->types[0].dtype;
   Function function(narrow, ends);
-  if (scalar_op_of(result.node->op) == ScalarOp::None || !function.add(result) || !function.of()) return std::nullopt;
-  std::optional<Epilogue> epilogue = Steps(expand_math(function.stored(result), {.gpu = true}, false)).all();
+  for (const Node* n : stored) {
+    bool rounds = converts(n) && is_reduced_floating(narrow) && n->types[0].dtype == narrow &&
+                  type_of(n->arg<Value>(0)).dtype == DType::Float32;
+    if (!rounds) return std::nullopt;
+    Value result = n->arg<Value>(0);
+    if (scalar_op_of(result.node->op) == ScalarOp::None || !function.add(result)) return std::nullopt;
+    function.store(result);
+  }
+  // All that the others are made of is there before the latest one.
+  std::vector<Function::Operand>& operands = function.operands();
+  size_t of = operands.size();
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].product && (of == operands.size() || operands[i].value.node->id > operands[of].value.node->id))
+      of = i;
+  if (of == operands.size()) return std::nullopt;
+  std::vector<int16_t> numbers = {0};
+  if (operands.size() > 1) numbers = of == 0 ? std::vector<int16_t>{0, 1} : std::vector<int16_t>{1, 0};
+  std::optional<Epilogue> epilogue = Steps(expand_math(function.graph(), {.gpu = true}, false), numbers).all();
   if (!epilogue) return std::nullopt;
-  return Activation{function.of(), std::move(*epilogue), function.inside()};
+  Value other = operands.size() > 1 ? operands[1 - of].value : Value{};
+  return Activation{operands[of].value, other, std::move(*epilogue), function.inside(), std::move(operands[of].widens)};
 }
 
 }  // namespace brasa::compiler

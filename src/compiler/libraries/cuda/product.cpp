@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "compiler/compile.h"
 #include "compiler/libraries/alone.h"
@@ -134,6 +135,14 @@ std::optional<Biased> biased(const Node& n) {
 
 bool is_vector(const std::vector<Expr>& strides) { return strides.empty() || strides[0].is(1); }
 
+// Whether all dimensions but the last one count rows, whose elements are neighbours.
+bool are_rows(const std::vector<Expr>& strides, const ir::Shape& shape) {
+  if (strides.empty()) return true;
+  bool even = strides.back().is(1);
+  for (size_t d = strides.size() - 1; d-- > 1;) even = even && strides[d - 1] == strides[d] * shape[d];
+  return even;
+}
+
 // Whether it is read from memory in any case, through views and what widens: by a product or another function, or by the caller.
 bool goes_to_memory(const ir::Graph& graph, const Node& n) {
   std::unordered_set<const Node*> views = {&n};
@@ -163,57 +172,121 @@ bool reads_biased(const Node& n, const Stored& stored) {
   return bias != stored.end() && is_vector(bias->second) && reads(*b->product, stored);
 }
 
-// An activation of a product's elements, with or without a bias: what makes these is inside as well.
+// Activations of a product's elements, with or without a bias, the last one last: what makes these is inside as well.
 struct Activated {
   Activation activation;
   const Node* product = nullptr;
   Value bias;  // none: null
 };
 bool is_rounded_product(Value v) { return prim_of(v) == Prim::Dot && type_of(v).rank() == 2 && takes(*v.node); }
-std::optional<Activated> activated(const Node& n) {
-  if (!converts(&n) || !is_reduced_floating(n.types[0].dtype)) return std::nullopt;
-  auto ends = [](Value v) { return is_rounded_product(v) || biased(*v.node).has_value(); };
-  std::optional<Activation> a = activation_of(n, ends);
+bool ends_in_product(Value v) { return is_rounded_product(v) || biased(*v.node).has_value(); }
+std::optional<Activated> activated(std::span<const Node* const> stored) {
+  std::optional<Activation> a = activation_of(stored, ends_in_product);
   if (!a) return std::nullopt;
-  Activated out{std::move(*a), a->of.node, {}};
-  std::vector<const Node*>& inside = out.activation.inside;
-  inside.push_back(out.product);
+  Activated out{std::move(*a), nullptr, {}};
+  out.product = out.activation.of.node;
   if (auto b = biased(*out.product)) {
     out.product = b->product;
     out.bias = b->bias;
+    std::vector<const Node*>& inside = out.activation.inside;
     inside.insert(inside.end(), b->inside.begin(), b->inside.end());
   }
   return out;
+}
+std::optional<Activated> activated(const Node& n) {
+  const Node* all[] = {&n};
+  return activated(all);
+}
+
+bool has(const std::vector<const Node*>& all, const Node* n) {
+  return std::find(all.begin(), all.end(), n) != all.end();
+}
+
+// Whether others read a node than these and the last one.
+bool is_read_elsewhere(const ir::Graph& graph, const Node* n, const std::vector<const Node*>& inside,
+                       const Node* last) {
+  bool elsewhere = std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                               [&](const ir::Output& o) { return o.value.node == n; });
+  for (const Node* reader : graph.nodes())
+    if (reader != last && !has(inside, reader)) reader->for_each_input([&](Value v) { elsewhere |= v.node == n; });
+  return elsewhere;
+}
+
+// Whether `n` is made of `of`.
+bool is_made_of(const Node* n, const Node* of) {
+  std::vector<const Node*> stack = {n};
+  std::unordered_set<const Node*> seen;
+  while (!stack.empty()) {
+    const Node* top = stack.back();
+    stack.pop_back();
+    if (top == of) return true;
+    top->for_each_input([&](Value v) {
+      if (v.node->id >= of->id && seen.insert(v.node).second) stack.push_back(v.node);
+    });
+  }
+  return false;
+}
+
+// Something else that is made of the same two tensors and goes to memory, as an activation that is computed again beside its derivative.
+struct Beside {
+  const Node* node;
+  Activated both;
+};
+std::optional<Beside> made_beside(const ir::Graph& graph, const Node& n, const Activation& a) {
+  for (const Node* beside : graph.nodes()) {
+    if (beside == &n || beside->types[0].shape != n.types[0].shape || !converts(beside)) continue;
+    const Node* pair[] = {beside, &n};
+    auto both = activated(pair);
+    if (!both || both->activation.of != a.of || both->activation.other != a.other) continue;
+    if (is_made_of(&n, beside) || is_made_of(beside, &n) || !goes_to_memory(graph, *beside)) continue;
+    return Beside{beside, std::move(*both)};
+  }
+  return std::nullopt;
 }
 
 // Of products that take longer than it takes to begin them.
 std::optional<Covered> covers_activated(const ir::Graph& graph, const Node& n) {
   constexpr int64_t kLeastRows = 512, kLeastColumns = 256;
-  if (PassRunner::switched_off("tiled_products")) return std::nullopt;
+  if (!converts(&n) || !is_reduced_floating(n.types[0].dtype) || PassRunner::switched_off("tiled_products"))
+    return std::nullopt;
   auto a = activated(n);
   if (!a || !goes_to_memory(graph, n)) return std::nullopt;
   auto rows = a->product->types[0].shape[0].maybe_constant(), columns = a->product->types[0].shape[1].maybe_constant();
   if ((rows && *rows < kLeastRows) || !columns || *columns < kLeastColumns) return std::nullopt;
-  if (a->bias && !is_vector(ir::strides_of(graph, a->bias))) return std::nullopt;
-  Covered out{std::move(a->activation.inside), {}, {}};
-  if (a->bias) out.operands = {a->bias};
   // What the function is of is kept for its derivative.
-  const Node* rounded = a->activation.of.node;
-  bool elsewhere = std::any_of(graph.outputs().begin(), graph.outputs().end(),
-                               [&](const ir::Output& o) { return o.value.node == rounded; });
-  for (const Node* reader : graph.nodes())
-    if (std::find(out.inside.begin(), out.inside.end(), reader) == out.inside.end())
-      reader->for_each_input([&](Value v) { elsewhere |= v.node == rounded; });
-  if (elsewhere) out.results = {rounded};
+  auto covered = [&](const Activated& all, std::vector<const Node*> results) {
+    Covered out{all.activation.inside, {}, std::move(results)};
+    out.inside.insert(out.inside.end(), out.results.begin(), out.results.end());
+    const Node* of = all.activation.of.node;
+    out.inside.push_back(of);
+    // What is widened once for all its readers is theirs, too.
+    for (const Node* w : all.activation.widens)
+      if (!is_read_elsewhere(graph, w, out.inside, &n)) out.inside.push_back(w);
+    if (is_read_elsewhere(graph, of, out.inside, &n)) out.results.push_back(of);
+    return out;
+  };
+  Covered out = covered(*a, {});
+  Value other = a->activation.other;
+  if (auto more = other && out.results.empty() ? made_beside(graph, n, a->activation) : std::nullopt)
+    if (Covered both = covered(more->both, {more->node}); both.results.size() == 1) out = std::move(both);
+  for (Value v : {a->bias, other}) {
+    if (!v) continue;
+    out.operands.push_back(v);
+    std::vector<Expr> strides = ir::strides_of(graph, v);
+    if (v == a->bias ? !is_vector(strides) : !are_rows(strides, type_of(v).shape)) return std::nullopt;
+  }
   return out;
 }
 
 bool reads_activated(const Node& n, const Stored& stored) {
   auto a = activated(n);
-  if (a->bias) {
-    auto bias = stored.find(a->bias.node);
-    if (bias == stored.end() || !is_vector(bias->second)) return false;
-  }
+  auto lies = [&](Value v, auto&& well) {
+    auto at = stored.find(v.node);
+    return at != stored.end() && well(at->second);
+  };
+  if (a->bias && !lies(a->bias, is_vector)) return false;
+  Value other = a->activation.other;
+  if (other && !lies(other, [&](const auto& strides) { return are_rows(strides, type_of(other).shape); })) return false;
   return reads(*a->product, stored);
 }
 
@@ -223,11 +296,19 @@ class ProductCall final : public DeviceCall {
       : measure_(measure), inputs_(g.graph->inputs().size()), result_at_(inputs_) {
     size_t results = g.graph->outputs().size();
     const Node *last = g.graph->outputs()[results - 1].value.node, *n = last;
-    Value bias;
+    Value bias, other;
     if (auto a = activated(*last)) {
       n = a->product;
       bias = a->bias;
+      other = a->activation.other;
       epilogue_ = std::move(a->activation.epilogue);
+      if (results > 1) {
+        const Node* pair[] = {g.graph->outputs()[0].value.node, last};
+        if (auto both = activated(pair))
+          epilogue_ = std::move(both->activation.epilogue);
+        else
+          epilogue_.results.insert(epilogue_.results.begin(), 0);
+      }
     } else if (auto b = biased(*last)) {
       n = b->product;
       bias = b->bias;
@@ -244,17 +325,19 @@ class ProductCall final : public DeviceCall {
     rows_ = SizeProgram(shape[shape.size() - 2]);
     columns_ = SizeProgram(shape.back());
     inner_ = SizeProgram(type_of(left).shape.back());
-    auto strides = [&](size_t output) {
-      const std::vector<Expr>& given = g.output_strides[output];
-      return given.empty() ? ir::contiguous_strides(g.graph->outputs()[output].value.node->types[0].shape) : given;
+    auto steps = [&](Value v, const std::vector<Expr>& given) {
+      return given.empty() ? ir::contiguous_strides(type_of(v).shape) : given;
     };
-    std::vector<Expr> steps = strides(results - 1);
-    batch_ = SizeProgram(steps[0]);
-    row_ = SizeProgram(steps[steps.size() - 2]);
-    if (results == 1) return;
-    steps = strides(0);
-    result_at_ = inputs_ + 1;
-    kept_row_ = SizeProgram(steps[steps.size() - 2]);
+    auto steps_of_result = [&](size_t i) { return steps(g.graph->outputs()[i].value, g.output_strides[i]); };
+    auto row = [](const std::vector<Expr>& steps) { return SizeProgram(steps[steps.size() - 2]); };
+    batch_ = SizeProgram(steps_of_result(results - 1)[0]);
+    row_ = row(steps_of_result(results - 1));
+    if (results > 1) first_row_ = row(steps_of_result(0));
+    result_at_ = inputs_ + results - 1;
+    if (!other) return;
+    other_ = g.graph->input_index(other);
+    BRASA_ASSERT(other_ >= 0, "what a product's activation reads is not in memory");
+    other_row_ = row(steps(other, ir::strides_of(*g.graph, other)));
   }
 
   /// What a program that runs alone is told of it.
@@ -278,7 +361,9 @@ class ProductCall final : public DeviceCall {
         {left_.dtype, result_, rows_(symbols), inner_(symbols), columns_(symbols), count_(symbols),
          left_.matrix(tensors, symbols), right_.matrix(tensors, symbols), bias_ < 0 ? nullptr : tensors[bias_],
          tensors[result_at_], row_(symbols), batch_(symbols)},
-        {epilogue_, result_at_ > inputs_ ? tensors[inputs_] : nullptr, kept_row_(symbols)}, device, stream, measure_);
+        {epilogue_, other_ < 0 ? nullptr : tensors[other_], other_row_(symbols),
+         result_at_ > inputs_ ? tensors[inputs_] : nullptr, first_row_(symbols)},
+        device, stream, measure_);
   }
 
  protected:
@@ -309,12 +394,12 @@ class ProductCall final : public DeviceCall {
   }
 
   bool measure_;
-  size_t inputs_, result_at_;  // where results begin, and the last one is
-  int bias_ = -1;              // which input it is; none
+  size_t inputs_, result_at_;   // where results begin, and the last one is
+  int bias_ = -1, other_ = -1;  // which inputs they are; none
   runtime::cuda::Epilogue epilogue_;
   DType result_;
   Operand left_, right_;
-  SizeProgram count_, rows_, columns_, inner_, row_, batch_, kept_row_;
+  SizeProgram count_, rows_, columns_, inner_, row_, batch_, first_row_, other_row_;
 };
 
 constexpr auto prepare = [](const Group& g, const CompilerOptions& options, ir::Facts&) -> std::unique_ptr<DeviceCall> {
