@@ -19,9 +19,11 @@ constexpr int kTileRow = 128;      // bytes: 64 of what is summed up, or of a re
 constexpr int kBlockColumns = 64;  // of a result that one copy writes, and of a right operand's rows
 constexpr int kLeftBytes = kTileRows * kTileRow, kRightBytes = kTileColumns * kTileRow;
 constexpr int kStageBytes = kLeftBytes + kRightBytes;
-constexpr int kBlockBytes = 64 * kTileRow;
-constexpr int kBlocks = kTileColumns / kBlockColumns, kParts = 2 * kBlocks;  // of a tile that is written
-constexpr int kEights = kTileColumns / 8;  // columns: a thread has two neighbours of each, in two rows
+constexpr int kBlockShift = 13, kBlockBytes = 1 << kBlockShift;
+static_assert(kBlockBytes == 64 * kTileRow);
+constexpr int kBlocks = kTileColumns / kBlockColumns;
+constexpr int kEights = kTileColumns / 8;      // columns: a thread has two neighbours of each, in two rows
+constexpr int kPairs = 2 * kEights / kBlocks;  // that a thread has of a block
 constexpr int kLoaderRegisters = 24, kMultiplierRegisters = 240;
 
 class Kernel final : public TileProducts {
@@ -163,37 +165,30 @@ class Kernel final : public TileProducts {
     kept_column_ = p_.fresh('r');
     left_of_group_ = p_.r("mul.lo.u32", group_, kGroupRows * kTileRow);
     barrier_of_group_ = p_.r("add.u32", group_, 1);
-    before_ = p_.fresh('r');
+    before_ = p_.r("mov.u32", 0);
+    place_ = p_.r("mov.u32", 0);
+    out_parity_ = p_.r("mov.u32", 0);
     find_own();
-    Reg long_enough = p_.p("setp.ge.u32", steps_, kParts), step = p_.fresh('r');
+    Reg long_enough = p_.p("setp.ge.u32", steps_, 2 * kBlocks), step = p_.fresh('r');
     Reg keeps = p_.p("setp.lt.u32", steps_, 0);
+    auto multiply = [&] {
+      Reg adds = p_.p("setp.ne.u32", step, 0);
+      multiply_step(adds);
+      leave(p_.p("and.pred", adds, first_));
+      pass();
+      p_.op("add.u32", step, step, 1);
+    };
     over_tiles([&](const Reg& row, const Reg& column) {
-      before_ = p_.fresh('r');
       p_.op("mov.u32", step, 0);
-      p_.when(keeps, [&] {
-        for (int part = 0; part < kParts; ++part) {
-          multiply_step(part ? always_ : never_);
-          if (part) leave(first_);
-          pass();
-          write(part);
-        }
-        p_.op("mov.u32", step, kParts);
-      });
-      if (reads_other_) p_.when(first_, [&] { bring_other(0, column, p_.r("mad.lo.u32", group_, kGroupRows, row)); });
-      over_steps(step, [&] {
-        Reg adds = p_.p("setp.ne.u32", step, 0);
-        multiply_step(adds);
-        leave(p_.p("and.pred", adds, first_));
-        pass();
-      });
+      p_.when(keeps, [&] { write_kept(multiply); });
+      if (reads_other_) p_.when(first_, [&] { bring_other(column, p_.r("mad.lo.u32", group_, kGroupRows, row)); });
+      p_.loop([&] { return p_.p("setp.lt.u32", step, steps_); }, multiply);
       await();
       leave(first_);
       keep(row, column);
       Reg next = p_.r("add.u32", tile_, blocks_);
       p_.op("setp.lt.and.u32", keeps, next, tiles_, long_enough);
-      p_.unless(keeps, [&] {
-        for (int part = 0; part < kParts; ++part) write(part);
-      });
+      p_.unless(keeps, [&] { write_kept([] {}); });
     });
     p_.op(str("@", first_, " cp.async.bulk.wait_group.read"), 0);
   }
@@ -265,58 +260,77 @@ class Kernel final : public TileProducts {
     }
   }
 
-  // The two blocks that go out are one after the other, or two results.
-  int place_of(int block) const { return two_ ? 0 : block % 2; }
-  std::string out_barrier(int place) { return at(out_barriers_, place * kBarrierBytes); }
-  // Until what went out from the next place was read; by the group's first thread.
+  // Until what went out from the place of the next block was read; by the group's first thread. Blocks go out from two places in turn, or two
+  // results from both.
   void free_place() { p_.op(str("@", first_, " cp.async.bulk.wait_group.read"), two_ ? 0 : 1); }
-  // What is read at the places of a tile's block; by that thread.
-  void bring_other(int block, const Reg& column, const Reg& row) {
-    int place = place_of(block);
+  Reg to_place() { return two_ ? out_ : p_.r("add.u32", out_, place_); }
+  std::string out_barrier() {
+    if (two_) return at(out_barriers_);
+    return at(p_.r("add.u32", out_barriers_, p_.r("shr.u32", place_, kBlockShift - 3)));
+  }
+  // What is read at the places of the next block, which begins there; by that thread.
+  void bring_other(const Reg& column, const Reg& row) {
     free_place();
-    p_.op("mbarrier.arrive.expect_tx.shared::cta.b64", "_", out_barrier(place), kBlockBytes);
-    Reg from = block ? p_.r("add.u32", column, block * kBlockColumns) : column;
-    bring(out_, place * kBlockBytes, other_, from, row, out_barrier(place));
+    std::string barrier = out_barrier();
+    p_.op("mbarrier.arrive.expect_tx.shared::cta.b64", "_", barrier, kBlockBytes);
+    bring(to_place(), 0, other_, column, row, barrier);
   }
 
-  // 32 columns of the kept tile; those behind an odd number of them leave with their 64.
-  void write(int part) {
-    int block = part / 2, offset = place_of(block) * kBlockBytes;
-    auto together = [&] { p_.op("bar.sync", barrier_of_group_, kGroup); };
-    if (part % 2 == 0) {
-      if (reads_other_) {
-        // It came to this place so often, in this tile and in those before: an even number of times.
-        wait(out_barrier(place_of(block)), (two_ ? block : block / 2) % 2);
-      } else {
-        free_place();
-        together();
-      }
+  // The kept tile, half a block behind each call of `between`.
+  template <class F>
+  void write_kept(const F& between) {
+    Reg blocks = p_.r("mov.u32", kBlocks);
+    p_.loop([&] { return p_.p("setp.ne.u32", blocks, 0); },
+            [&] {
+              p_.op("sub.u32", blocks, blocks, 1);
+              for (int half : {0, 1}) {
+                between();
+                if (half == 0) await_place();
+                write(half);
+              }
+              go_out(p_.p("setp.ne.u32", blocks, 0));
+              for (size_t i = kPairs; i < kept_.size(); ++i) p_.op("mov.b32", kept_[i - kPairs], kept_[i]);
+            });
+  }
+  void together() { p_.op("bar.sync", barrier_of_group_, kGroup); }
+  void await_place() {
+    if (reads_other_) return wait(out_barrier(), out_parity_);
+    free_place();
+    together();
+  }
+  // Half of a block's columns, to where they go out.
+  void write(int half) {
+    Reg own = two_ ? own_ : p_.r("add.u32", own_, place_);
+    for (int i = half * kPairs / 2; i < (half + 1) * kPairs / 2; ++i) {
+      int chunk = i / 2, row = i % 2 * 8 * kTileRow;
+      Reg to = chunk ? p_.r("xor.b32", own, 16 * chunk) : own;
+      Regs pairs = {kept_[i]};
+      if (reads_other_) pairs.push_back(p_.r("ld.shared.b32", at(to, row)));
+      Regs all = finished(kind_.epilogue, pairs);
+      p_.op("st.shared.b32", at(to, row), all.back());
+      if (two_) p_.op("st.shared.b32", at(to, row + kBlockBytes), all[0]);
     }
-    for (int n = 4 * part; n < 4 * part + 4; ++n) {
-      int chunk = n % 8;
-      Reg to = chunk ? p_.r("xor.b32", own_, 16 * chunk) : own_;
-      for (int half : {0, 1}) {
-        int row = offset + 8 * half * kTileRow;
-        Regs pairs = {kept_[2 * n + half]};
-        if (reads_other_) pairs.push_back(p_.r("ld.shared.b32", at(to, row)));
-        Regs all = finished(kind_.epilogue, pairs);
-        p_.op("st.shared.b32", at(to, row), all.back());
-        if (two_) p_.op("st.shared.b32", at(to, row + kBlockBytes), all[0]);
-      }
-    }
-    if (part % 2 == 0) return;
+  }
+  // The block; what the next one reads comes in, if there is one in this tile.
+  void go_out(const Reg& more) {
     p_.op("fence.proxy.async.shared::cta");
     together();
     p_.when(first_, [&] {
-      Reg column = p_.r("add.u32", kept_column_, block * kBlockColumns);
-      auto copy = [&](const Reg& map, int from) {
-        p_.op("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group", at(map, column, kept_row_), at(out_, from));
+      auto copy = [&](const Reg& map, const Reg& from, int offset) {
+        p_.op("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group", at(map, kept_column_, kept_row_),
+              at(from, offset));
       };
-      copy(result_, offset);
-      if (two_) copy(first_result_, kBlockBytes);
+      copy(result_, to_place(), 0);
+      if (two_) copy(first_result_, out_, kBlockBytes);
       p_.op("cp.async.bulk.commit_group");
-      if (reads_other_ && block + 1 < kBlocks) bring_other(block + 1, kept_column_, kept_row_);
     });
+    p_.op("add.u32", kept_column_, kept_column_, kBlockColumns);
+    if (!two_) p_.op("xor.b32", place_, place_, kBlockBytes);
+    if (!reads_other_) return;
+    p_.when(p_.p("and.pred", more, first_), [&] { bring_other(kept_column_, kept_row_); });
+    // A place has the next phase when its next block comes.
+    Reg turn = two_ ? p_.r("mov.u32", 1) : p_.r("xor.b32", p_.r("shr.u32", place_, kBlockShift), 1);
+    p_.op("xor.b32", out_parity_, out_parity_, turn);
   }
 
   TiledProductKind kind_;
@@ -327,7 +341,8 @@ class Kernel final : public TileProducts {
   Reg thread_, group_, first_, shared_, barriers_;  // `first_`: of its group
   Reg tile_, slot_, parity_;
   Regs sum_, kept_;
-  Reg kept_row_, kept_column_, left_of_group_, barrier_of_group_, barrier_, before_, out_, own_, out_barriers_;
+  Reg kept_row_, kept_column_, left_of_group_, barrier_of_group_, barrier_, before_, out_, own_, out_barriers_, place_,
+      out_parity_;
 };
 
 }  // namespace
