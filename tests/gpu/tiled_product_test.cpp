@@ -62,7 +62,8 @@ TEST(TiledProduct, OfTraining) {
   for (int64_t rows : {17000, 2000}) {
     Tensor x = leaf({rows, 256}, 1), w = leaf({1024, 256}, 0.06), b = leaf({1024}, 1), v = leaf({256, 1024}, 0.03);
     auto f = [](const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& v) {
-      Tensor loss = linear(gelu(linear(x, w, b)), v).to(kFloat32).square().sum();
+      Tensor y = linear(x, w, b), z = y.to(kFloat32);
+      Tensor loss = (linear(gelu(y), v) + linear((z * z).to(kBFloat16), v)).to(kFloat32).square().sum();
       return autograd::grad({loss}, {x, w, b, v});
     };
     auto compiled = compile(f);

@@ -116,6 +116,22 @@ std::set<const ir::Node*> only_beside_one(const ir::Graph& graph, bool strict) {
   return found;
 }
 
+// Numbers of which only reduced floats are made: by arithmetic, which does not compare them, and then rounded.
+std::vector<bool> only_rounded(const ir::Graph& graph) {
+  std::vector<bool> read(graph.nodes().size()), out(graph.nodes().size(), true);
+  for (size_t i = graph.nodes().size(); i-- > 0;) {
+    const ir::Node* n = graph.nodes()[i];
+    bool number = scalar_op_of(n->op) != ScalarOp::None && n->types[0].dtype == DType::Float32;
+    bool rounds = scalar_op_of(n->op) == ScalarOp::Convert && is_reduced_floating(n->types[0].dtype);
+    out[n->id] = out[n->id] && read[n->id] && number;
+    n->for_each_input([&](ir::Value v) {
+      read[v.node->id] = true;
+      if (!rounds && !out[n->id]) out[v.node->id] = false;
+    });
+  }
+  return out;
+}
+
 }  // namespace
 
 bool is_function(MathFunction f) { return unary_function(f.op) || binary_function(f.op, f.dtype); }
@@ -142,9 +158,11 @@ ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool stri
   math::Context context(builder, result, has);
   ir::ValueMap map;
   std::unordered_set<const ir::Node*> rounded = compared(graph);
+  std::vector<bool> coarse = has.gpu && !strict ? only_rounded(graph) : std::vector<bool>(graph.nodes().size());
   for (ir::Node* n : graph.nodes()) {
     if (in_sums.count(n)) continue;
     Sum sum = beside_one(n, strict);
+    context.coarse = coarse[n->id];
     if (int i = graph.input_index(n->out()); i >= 0) {
       map.set(n->out(), out.add_input(n->types[0], graph.inputs()[i].name));
     } else if (sum && in_sums.count(sum.function)) {

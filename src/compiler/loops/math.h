@@ -34,8 +34,8 @@ struct MathInstructions {
   bool scales = false;  // x · 2^n
 };
 
-/// A copy of a loop graph in which every such function is spelled out in arithmetic, at most 4 ulp off in float32 and float64. Shared
-/// by all targets. On a CPU one that would be spelled out very often stays a node, for a call of its `function_body`. Unless
+/// A copy of a loop graph in which every such function is spelled out in arithmetic, at most 4 ulp off in float32 and float64; on a GPU, where
+/// only reduced floats are made of it, a tenth of theirs. Shared by all targets. On a CPU one that would be spelled out very often stays a node, for a call of its `function_body`. Unless
 /// numbers are strict, 1 + erf x is a function of its own.
 ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool strict);
 /// A kernel that stores the function of its numbers.

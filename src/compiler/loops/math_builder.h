@@ -21,6 +21,7 @@ class Context {
   LoopBuilder& b;
   ExpandedMath& out;
   int exact_depth = 0;
+  bool coarse = false;  // of what is made now only reduced floats are made
   const MathInstructions has;
 
  private:

@@ -1,5 +1,6 @@
 #include "runtime/cuda/epilogue.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "support/error.h"
@@ -30,6 +31,11 @@ std::pair<const char*, int> instruction(Epilogue::Op op) {
 }
 
 }  // namespace
+
+size_t Epilogue::instructions() const {
+  return static_cast<size_t>(
+      std::count_if(steps.begin(), steps.end(), [](const Step& s) { return s.op != Op::Number; }));
+}
 
 Ptx::Regs computed(const Epilogue& epilogue, Ptx& text, const Ptx::Regs& operands) {
   using Op = Epilogue::Op;

@@ -44,6 +44,8 @@ struct Epilogue {
   int operands = 1;                    // 2: with another matrix
   auto operator<=>(const Epilogue&) const = default;
 
+  /// How many instructions it takes for each element.
+  size_t instructions() const;
   bool is_none() const { return steps.empty() && results.size() == 1; }
   bool reads_other() const { return operands > 1; }
   bool writes_two() const { return results.size() > 1; }

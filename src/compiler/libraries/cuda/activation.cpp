@@ -33,7 +33,7 @@ class Function {
   };
 
   Function(DType narrow, const std::function<bool(Value)>& ends) : narrow_(narrow), ends_(ends), builder_(graph_) {
-    out_ = builder_.buffer(DType::Float32, int64_t{kMostOperands});
+    out_ = builder_.buffer(narrow, int64_t{kMostOperands});
     for (Value& in : in_) in = builder_.number(DType::Float32);
   }
   // Whether all that leads to `v` is constants, elements of few tensors, and what is made of them.
@@ -60,7 +60,7 @@ class Function {
       default: return false;
     }
   }
-  void store(Value result) { builder_.store(out_, stored_++, made_.at(result.node)); }
+  void store(Value result) { builder_.store(out_, stored_++, builder_.convert(made_.at(result.node), narrow_)); }
   const ir::Graph& graph() const { return graph_; }
   std::vector<Operand>& operands() { return operands_; }
   std::vector<const Node*> inside() { return std::move(inside_); }
@@ -189,6 +189,8 @@ class Steps {
         return is_constant(by) &&
                step(n, Op::Shl, {of(0)}, static_cast<uint32_t>(by->args[0].get<ir::Expr>().constant()));
       }
+      // Results are rounded as they are written.
+      case ScalarOp::Convert:
       case ScalarOp::Bitcast: numbers_[n] = of(0); return true;
       default: return false;
     }

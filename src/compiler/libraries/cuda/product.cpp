@@ -22,6 +22,7 @@ namespace {
 using ir::Expr;
 using ir::Node;
 using ir::Value;
+using runtime::cuda::Epilogue;
 
 // Whether a matrix, or many, can be read so.
 bool readable(const Steps& s, const ir::Shape& shape) {
@@ -143,18 +144,27 @@ bool are_rows(const std::vector<Expr>& strides, const ir::Shape& shape) {
   return even;
 }
 
-// Whether it is read from memory in any case, through views and what widens: by a product or another function, or by the caller.
-bool goes_to_memory(const ir::Graph& graph, const Node& n) {
+// Who reads it through views and what widens; null: the caller.
+std::vector<const Node*> readers_of(const ir::Graph& graph, const Node& n) {
+  std::vector<const Node*> out;
   std::unordered_set<const Node*> views = {&n};
   for (const Node* reader : graph.nodes()) {
     bool reads = false;
     reader->for_each_input([&](Value v) { reads |= views.count(v.node) > 0; });
     if (!reads) continue;
-    if (prim_of(reader) == Prim::Dot || prim_of(reader) == Prim::Whole) return true;
+    out.push_back(reader);
     if (is_view(prim_of(reader)) || widens(reader)) views.insert(reader);
   }
-  return std::any_of(graph.outputs().begin(), graph.outputs().end(),
-                     [&](const ir::Output& o) { return views.count(o.value.node) > 0; });
+  for (const ir::Output& o : graph.outputs())
+    if (views.count(o.value.node)) out.push_back(nullptr);
+  return out;
+}
+
+// Whether it is read from memory in any case: by a product or another function, or by the caller.
+bool goes_to_memory(const ir::Graph& graph, const Node& n) {
+  std::vector<const Node*> readers = readers_of(graph, n);
+  return std::any_of(readers.begin(), readers.end(),
+                     [](const Node* r) { return !r || prim_of(r) == Prim::Dot || prim_of(r) == Prim::Whole; });
 }
 
 std::optional<Covered> covers(const ir::Graph& graph, const Node& n) {
@@ -244,13 +254,25 @@ std::optional<Beside> made_beside(const ir::Graph& graph, const Node& n, const A
   return std::nullopt;
 }
 
+// Whether it takes less time to compute this behind the product than in a kernel that reads it again. Tensor cores and other instructions hardly
+// run beside each other (they share registers and power): on an H200 two dozen instructions take as long as memory takes for two tensors.
+bool pays(const ir::Graph& graph, const Node& n, const Epilogue& epilogue) {
+  constexpr size_t kEachTensor = 12;
+  size_t tensors = static_cast<size_t>(epilogue.operands) + epilogue.results.size();
+  // A kernel of its own would sum up its results on their way.
+  std::vector<const Node*> readers = readers_of(graph, n);
+  if (std::any_of(readers.begin(), readers.end(), [](const Node* r) { return r && prim_of(r) == Prim::Reduce; }))
+    --tensors;
+  return epilogue.instructions() <= kEachTensor * tensors;
+}
+
 // Of products that take longer than it takes to begin them.
 std::optional<Covered> covers_activated(const ir::Graph& graph, const Node& n) {
   constexpr int64_t kLeastRows = 512, kLeastColumns = 256;
   if (!converts(&n) || !is_reduced_floating(n.types[0].dtype) || PassRunner::switched_off("tiled_products"))
     return std::nullopt;
   auto a = activated(n);
-  if (!a || !goes_to_memory(graph, n)) return std::nullopt;
+  if (!a || !goes_to_memory(graph, n) || !pays(graph, n, a->activation.epilogue)) return std::nullopt;
   auto rows = a->product->types[0].shape[0].maybe_constant(), columns = a->product->types[0].shape[1].maybe_constant();
   if ((rows && *rows < kLeastRows) || !columns || *columns < kLeastColumns) return std::nullopt;
   // What the function is of is kept for its derivative.
@@ -268,7 +290,8 @@ std::optional<Covered> covers_activated(const ir::Graph& graph, const Node& n) {
   Covered out = covered(*a, {});
   Value other = a->activation.other;
   if (auto more = other && out.results.empty() ? made_beside(graph, n, a->activation) : std::nullopt)
-    if (Covered both = covered(more->both, {more->node}); both.results.size() == 1) out = std::move(both);
+    if (Covered both = covered(more->both, {more->node}); both.results.size() == 1)
+      if (pays(graph, n, more->both.activation.epilogue)) out = std::move(both);
   for (Value v : {a->bias, other}) {
     if (!v) continue;
     out.operands.push_back(v);
@@ -396,7 +419,7 @@ class ProductCall final : public DeviceCall {
   bool measure_;
   size_t inputs_, result_at_;   // where results begin, and the last one is
   int bias_ = -1, other_ = -1;  // which inputs they are; none
-  runtime::cuda::Epilogue epilogue_;
+  Epilogue epilogue_;
   DType result_;
   Operand left_, right_;
   SizeProgram count_, rows_, columns_, inner_, row_, batch_, first_row_, other_row_;
