@@ -96,8 +96,8 @@ struct NamedArg {
 /// order; missing ones have their default. Results in the schema's order, a Tensor[] result as its items.
 /// brasa::Error if there is no such operator, or the arguments do not fit its schema.
 BRASA_API std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args);
-/// The same with keyword arguments: call("aten::gelu", {x}, {{"approximate", "tanh"}}). A tensor `out` takes the one result of an
-/// operator: it is resized to it and returned.
+/// The same with keyword arguments: call("aten::gelu", {x}, {{"approximate", "tanh"}}). A tensor `out`, or a list of them, takes an
+/// operator's results: each is resized to its result and returned.
 BRASA_API std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef<NamedArg> named);
 /// Whether `call` knows an operator of this name.
 BRASA_API bool has_operator(std::string_view name);

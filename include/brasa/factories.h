@@ -22,6 +22,10 @@ BRASA_API Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(voi
                            const TensorOptions& options = {});
 BRASA_API Tensor from_blob(void* data, IntArrayRef sizes, IntArrayRef strides, std::function<void(void*)> deleter,
                            const TensorOptions& options = {});
+/// The first `size` elements of a file, mapped. What is written to them goes into the file if it is `shared`, which is then made where it is
+/// not there, and grows to that size; else it stays in this process.
+BRASA_API Tensor from_file(std::string_view filename, std::optional<bool> shared = {}, std::optional<int64_t> size = 0,
+                           const TensorOptions& options = {});
 /// A tensor without dimensions.
 BRASA_API Tensor scalar_tensor(const Scalar& value, const TensorOptions& options = {});
 
@@ -97,5 +101,7 @@ BRASA_API bool is_floating_point(const Tensor& self);
 BRASA_API DType promote_types(DType a, DType b);
 BRASA_API DType result_type(const Tensor& a, const Tensor& b);
 BRASA_API DType result_type(const Tensor& a, const Scalar& b);
+BRASA_API DType result_type(const Scalar& a, const Tensor& b);
+BRASA_API DType result_type(const Scalar& a, const Scalar& b);
 
 }  // namespace brasa

@@ -162,9 +162,9 @@ class BRASA_API Tensor {
   bool is_conj() const { return false; }
   bool is_neg() const { return false; }
   /// Whether it lies in memory of the host that devices copy from while the host goes on.
-  bool is_pinned() const;
+  bool is_pinned(std::optional<Device> = {}) const;
   /// A copy in such memory; itself if it lies there.
-  Tensor pin_memory() const;
+  Tensor pin_memory(std::optional<Device> = {}) const;
   /// Work that this stream has been given uses the tensor's memory: once the tensor is gone, it is not given out before that is done.
   void record_stream(const Stream& stream) const;
   bool is_quantized() const { return false; }
@@ -239,9 +239,6 @@ class BRASA_API Tensor {
   /// Itself if it is contiguous.
   Tensor contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
   Tensor& copy_(const Tensor& src, bool non_blocking = false) const;
-  Tensor& fill_(const Scalar& value) const;
-  Tensor& fill_(const Tensor& value) const;
-  Tensor& zero_() const;
   Tensor to(const TensorOptions& options, bool non_blocking = false, bool copy = false,
             std::optional<MemoryFormat> format = {}) const;
   Tensor to(DType dtype, bool non_blocking = false, bool copy = false, std::optional<MemoryFormat> format = {}) const;
@@ -258,7 +255,7 @@ class BRASA_API Tensor {
   Tensor cuda() const { return to(Device(kCUDA)); }
   Tensor type_as(const Tensor& o) const { return to(o.scalar_type()); }
   /// Changes the sizes; the memory grows if it has to, the elements in front stay.
-  const Tensor& resize_(IntArrayRef sizes) const;
+  const Tensor& resize_(IntArrayRef sizes, std::optional<MemoryFormat> format = {}) const;
 
   // This tensor with other sizes and strides on the same memory. brasa::Error for a view, and for a leaf that requires a gradient.
   Tensor& transpose_(int64_t dim0, int64_t dim1) const;
@@ -267,11 +264,13 @@ class BRASA_API Tensor {
   Tensor& t_() const;
   Tensor& squeeze_() const;
   Tensor& squeeze_(int64_t dim) const;
+  Tensor& squeeze_(IntArrayRef dims) const;
   Tensor& unsqueeze_(int64_t dim) const;
+  Tensor& as_strided_(IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset = {}) const;
 
   // ---- Sparse tensors; see <brasa/sparse.h>.
   /// Itself if it is dense.
-  Tensor to_dense(std::optional<DType> dtype = {}) const;
+  Tensor to_dense(std::optional<DType> dtype = {}, std::optional<bool> masked_grad = {}) const;
   /// The elements that are not 0, by their first `sparse_dim` indices (all of them by default), in order.
   Tensor to_sparse() const;
   Tensor to_sparse(int64_t sparse_dim) const;
@@ -350,6 +349,13 @@ class BRASA_API Tensor {
   Tensor variable_data() const { return data(); }
   /// Makes this tensor look at o's memory.
   void set_data(const Tensor& o) const;
+  /// The same for a tensor without history.
+  Tensor& set_(const Tensor& source) const;
+  /// Elements of source's memory, as as_strided takes them; without strides row-major.
+  Tensor& set_(const Tensor& source, int64_t storage_offset, IntArrayRef size, IntArrayRef stride = {}) const;
+  Tensor& set_(const TensorStorage& source, int64_t storage_offset, IntArrayRef size, IntArrayRef stride = {}) const;
+  /// No elements any more.
+  Tensor& set_() const;
 
   // ---- Arithmetic.
   Tensor operator-() const;
@@ -389,25 +395,6 @@ class BRASA_API Tensor {
 
   detail::TensorImplBase* impl_;
 };
-
-/// The memory of a tensor as a whole, which it keeps alive.
-class BRASA_API TensorStorage {
- public:
-  struct DataPtr {
-    void* pointer;
-    void* get() const { return pointer; }
-    void* get_context() const { return nullptr; }
-  };
-  explicit TensorStorage(Tensor tensor) : tensor_(std::move(tensor)) {}
-  void* data() const;
-  void* mutable_data() const { return data(); }
-  DataPtr data_ptr() const { return {data()}; }
-  size_t nbytes() const;
-
- private:
-  Tensor tensor_;
-};
-inline TensorStorage Tensor::storage() const { return TensorStorage(*this); }
 
 /// Elements of a tensor on the host by index, without checks.
 template <class T, size_t N, template <class> class, class>
@@ -495,3 +482,5 @@ BRASA_API std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_s
 BRASA_API void print(const Tensor& t, int64_t line_size = 80);
 
 }  // namespace brasa
+
+#include <brasa/storage.h>

@@ -62,14 +62,14 @@ CallArg number_in_tensor(const CallArg& a, const ir::Param& p, const ops::Row& r
   return s.toLong();
 }
 
-// `out`, if any, is what the result is written into.
-std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args, const Tensor* out = nullptr) {
+// `outs`, if any, are what the results are written into.
+std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args, TensorList outs = {}) {
   const auto& params = target.row->schema.params;
   for (size_t i = 0; i < std::min(args.size(), params.size()); ++i) {
     if (!is_number_in_tensor(args[i], params[i])) continue;
     std::vector<CallArg> numbers(args.begin(), args.end());
     numbers[i] = number_in_tensor(args[i], params[i], *target.row);
-    return run(target, numbers, out);
+    return run(target, numbers, outs);
   }
   // PyTorch wants the lengths of a packed sequence on the host, whatever device its rows are on.
   if (int at = target.row->schema.index_of("batch_sizes"); at > 0 && static_cast<size_t>(at) < args.size()) {
@@ -79,7 +79,7 @@ std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args, const Tens
       Tensor moved = lengths.tensor->to(rows.tensor->device());
       std::vector<CallArg> there(args.begin(), args.end());
       there[static_cast<size_t>(at)] = moved;
-      return run(target, there, out);
+      return run(target, there, outs);
     }
   }
   eager::Operator& op = eager::op(*target.row);
@@ -96,11 +96,15 @@ std::vector<Tensor> run(const Target& target, ArrayRef<CallArg> args, const Tens
     without[1] = CallArg(ArrayRef<std::optional<Tensor>>(indices));
     args = without;
   }
-  if (out) {
-    BRASA_CHECK(target.row->schema.returns.size() == 1 && !target.row->schema.returns[0].list, target.row->name(),
-                ": 'out' takes the place of one result");
-    Tensor written = *out;
-    return {eager::call_out(op, args, written)};
+  if (!outs.empty()) {
+    const auto& returns = target.row->schema.returns;
+    BRASA_CHECK(returns.size() == outs.size() && !returns[0].list, target.row->name(), ": 'out' gives ", outs.size(),
+                " tensors for ", returns.size(), " results");
+    std::vector<Tensor> written(outs.begin(), outs.end());
+    std::vector<Tensor*> addresses;
+    for (Tensor& t : written) addresses.push_back(&t);
+    eager::call_outs(op, args, addresses);
+    return written;
   }
   if (!target.in_place) return eager::call_list(op, args);
   BRASA_CHECK(!args.empty() && args[0].kind == CallArg::Kind::Tensor, target.row->name(),
@@ -136,12 +140,15 @@ std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef
   for (size_t i = 0; i < args.size(); ++i) all.push_back(fitted(args[i], params[i]));
 
   std::vector<const NamedArg*> by_name(params.size());
-  const Tensor* out = nullptr;
+  TensorList outs;
   for (const NamedArg& a : named) {
     int at = schema.index_of(a.name);
-    if (at < 0 && a.name == "out" && a.value.kind == CallArg::Kind::Tensor && !target.in_place) {
-      out = a.value.tensor;
-      continue;
+    if (at < 0 && a.name == "out" && !target.in_place) {
+      bool list = a.value.kind == CallArg::Kind::Tensors;
+      if (list || a.value.kind == CallArg::Kind::Tensor) {
+        outs = {a.value.tensor, list ? a.value.size : 1};
+        continue;
+      }
     }
     BRASA_CHECK(at >= 0, name, ": there is no parameter '", a.name, "' in ", schema_of(name));
     BRASA_CHECK(static_cast<size_t>(at) >= args.size() && !by_name[at], name, ": argument '", a.name,
@@ -155,7 +162,7 @@ std::vector<Tensor> call(std::string_view name, ArrayRef<CallArg> args, ArrayRef
     const ir::Param& p = params[i];
     all.push_back(by_name[i] ? fitted(by_name[i]->value, p) : defaults.default_of(p, *target.row));
   }
-  return run(target, all, out);
+  return run(target, all, outs);
 }
 
 bool has_operator(std::string_view name) { return find_target(name).has_value(); }

@@ -51,20 +51,6 @@ Tensor& Tensor::copy_(const Tensor& src, bool non_blocking) const {
   return eager::call_in_place(*op, {*this, src}, *this);
 }
 
-Tensor& Tensor::fill_(const Scalar& value) const {
-  static constinit Lazy<eager::Operator&> op([]() -> auto& { return eager::op("aten::fill.Scalar"); });
-  return eager::call_in_place(*op, {*this, value}, *this);
-}
-Tensor& Tensor::fill_(const Tensor& value) const {
-  static constinit Lazy<eager::Operator&> op([]() -> auto& { return eager::op("aten::fill.Tensor"); });
-  BRASA_CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got ", value);
-  return eager::call_in_place(*op, {*this, value}, *this);
-}
-Tensor& Tensor::zero_() const {
-  static constinit Lazy<eager::Operator&> op([]() -> auto& { return eager::op("aten::zero"); });
-  return eager::call_in_place(*op, {*this}, *this);
-}
-
 Tensor Tensor::to(const TensorOptions& options, bool non_blocking, bool copy,
                   std::optional<MemoryFormat> format) const {
   BRASA_CHECK(!options.requires_grad(),
@@ -99,7 +85,7 @@ Tensor Tensor::to(const Tensor& like, bool non_blocking, bool copy, std::optiona
 }
 Tensor Tensor::cpu() const { return to(TensorOptions().device(Device(kCPU))); }
 
-const Tensor& Tensor::resize_(IntArrayRef sizes) const {
+const Tensor& Tensor::resize_(IntArrayRef sizes, std::optional<MemoryFormat> format) const {
   TensorImpl* impl = checked_impl(*this);
   BRASA_CHECK(!requires_grad(), "cannot resize variables that require grad");
   BRASA_CHECK(!impl->sparse, "resize_ of a sparse tensor is not there: make one of other sizes, got ", *this);
@@ -108,7 +94,9 @@ const Tensor& Tensor::resize_(IntArrayRef sizes) const {
   auto bytes = static_cast<size_t>(checked_mul(checked_add(impl->offset, product(sizes)), size_of(impl->dtype)));
   before_move(*this);
   if (bytes > impl->storage->bytes()) impl->storage->allocate(bytes);
-  impl->strides = row_major_strides(sizes);
+  size_t rank = channels_last_rank(format);
+  BRASA_CHECK(rank == 0 || rank == sizes.size(), "required rank ", rank, " tensor to use channels_last format");
+  impl->strides = rank > 0 ? channels_last_strides(sizes) : row_major_strides(sizes);
   impl->sizes.assign(sizes.data(), sizes.size());
   impl->refresh();
   return *this;

@@ -14,6 +14,7 @@
 #include "tensor/geometry.h"
 #include "tensor/in_place.h"
 #include "tensor/known_sizes.h"
+#include "tensor/overlap.h"
 #include "tensor/parse.h"
 #include "tensor/recorded_call.h"
 #include "tensor/repeat.h"
@@ -36,19 +37,6 @@ void take_key(Parsed& p) {
 void fill_key(void* context, int64_t numel) {
   auto* p = static_cast<Parsed*>(context);
   fill(p->key, p->stream->take(static_cast<uint64_t>(numel)));
-}
-
-// Whether memory that a call writes is read by it in another order.
-bool overlaps(const TensorImpl& target, const Tensor& read) {
-  if (!read.defined()) return false;
-  const TensorImpl& other = *impl_of(read);
-  if (other.storage->root() != target.storage->root() || other.numel == 0 || target.numel == 0) return false;
-  if (other.offset == target.offset && other.sizes == target.sizes && other.strides == target.strides &&
-      other.dtype == target.dtype)
-    return false;
-  auto begin = [](const TensorImpl& t) { return static_cast<char*>(t.storage->data()) + t.offset * size_of(t.dtype); };
-  auto end = [&](const TensorImpl& t) { return begin(t) + extent_of(t.sizes, t.strides) * size_of(t.dtype); };
-  return begin(other) < end(target) && begin(target) < end(other);
 }
 
 struct Run {
@@ -409,26 +397,6 @@ std::vector<Tensor> call_list(Operator& op, CallArgs args) {
   return results.take();
 }
 
-namespace {
-
-void check_writable(const TensorImpl& t) {
-  BRASA_CHECK(
-      !may_overlap_itself(t.sizes, t.strides),
-      "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please "
-      "clone() the tensor before performing the operation.");
-}
-
-void check_out(const ops::Row& row, const Tensor& result, const Tensor& out) {
-  DType has = result.scalar_type(), given = out.scalar_type();
-  if (row.out != ops::Out::Own) check_castable(has, given);
-  BRASA_CHECK(row.out != ops::Out::Own || has == given, "Expected out tensor to have dtype ", name(has), ", but got ",
-              name(given), " instead");
-  BRASA_CHECK(out.device() == result.device(), "Expected out tensor to be on ", result.device().str(), ", but got ",
-              out.device().str(), " instead");
-}
-
-}  // namespace
-
 Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
   OperatorSpan span(op, args);
   checked_impl(self);
@@ -477,36 +445,6 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
     run(r, results);
     target->storage->bump_version();
     in_place.after(r.parsed.inputs);
-  } catch (const Error& e) {
-    rethrow_named(op, args, e);
-  }
-  return out;
-}
-
-Tensor& call_out(Operator& op, CallArgs args, Tensor& out) {
-  autograd::check_out(op, args);
-  NoAutocast off;
-  if (!out.defined()) {
-    out = call_one(op, args);
-    return out;
-  }
-  std::vector<CallArg> decided;
-  Literals defaults;
-  if (op.row().out == ops::Out::Decides) {
-    auto at = static_cast<size_t>(op.row().schema.index_of("dtype"));
-    decided.assign(args.begin(), args.end());
-    defaults.fill_up(decided, op.row(), at + 1);
-    if (at >= args.size() || args[at].kind == Kind::None) decided[at] = out.scalar_type();
-    args = decided;
-  }
-  Tensor result = call_one(op, args);
-  try {
-    check_out(op.row(), result, out);
-    if (out.sizes() == result.sizes())
-      check_writable(*impl_of(out));
-    else
-      out.resize_(result.sizes());
-    out.copy_(result);
   } catch (const Error& e) {
     rethrow_named(op, args, e);
   }

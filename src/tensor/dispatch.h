@@ -95,8 +95,10 @@ void call_many(Operator& op, CallArgs args, Tensor* results, size_t n);
 std::vector<Tensor> call_list(Operator& op, CallArgs args);
 /// Writes the result into `self`, which is the first argument; returns it.
 Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self);
-/// Resizes `out` to the result and writes it there.
+/// Resizes `out` to the result and writes it there; an undefined one becomes the result.
 Tensor& call_out(Operator& op, CallArgs args, Tensor& out);
+/// The same of an operator with several results.
+void call_outs(Operator& op, CallArgs args, ArrayRef<Tensor*> outs);
 /// The function of an operator that is about memory; null for None.
 Operator::Memory memory_function(ops::Memory what);
 /// Where a call of these arguments runs: see execute. brasa::Error if they live apart.

@@ -8,6 +8,7 @@
 
 #include "ops/primitives/interp.h"
 #include "support/error.h"
+#include "support/mapped_file.h"
 #include "tensor/dispatch.h"
 #include "tensor/geometry.h"
 #include "tensor/parse.h"
@@ -89,6 +90,17 @@ Tensor from_blob(void* data, IntArrayRef sizes, std::function<void(void*)> delet
 }
 Tensor from_blob(void* data, IntArrayRef sizes, const TensorOptions& options) {
   return from_blob(data, sizes, std::function<void(void*)>(), options);
+}
+Tensor from_file(std::string_view filename, std::optional<bool> shared, std::optional<int64_t> size,
+                 const TensorOptions& options) {
+  int64_t elements = size.value_or(0);
+  check_sizes({elements});
+  std::string path(filename);
+  auto bytes = static_cast<size_t>(checked_mul(elements, size_of(options.dtype())));
+  MappedFile file = shared.value_or(false) ? map_shared_file(path, bytes) : map_file(path);
+  BRASA_CHECK(file.bytes.size() >= bytes, "file <", path, "> size <", file.bytes.size(),
+              "> is smaller than the required mapping size <", bytes, ">");
+  return from_blob(const_cast<std::byte*>(file.bytes.data()), {elements}, [owner = file.owner](void*) {}, options);
 }
 
 namespace {

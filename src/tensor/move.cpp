@@ -76,7 +76,7 @@ Tensor moved(const Tensor& t, runtime::Device& device, bool non_blocking) {
   return out;
 }
 
-Tensor Tensor::pin_memory() const {
+Tensor Tensor::pin_memory(std::optional<Device>) const {
   BRASA_CHECK(checked_impl(*this)->device().on_host(), "cannot pin ", *this, ": only dense CPU tensors can be pinned");
   return is_pinned() ? *this : transferred(*this, runtime::host(), false, true);
 }

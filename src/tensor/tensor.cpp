@@ -61,7 +61,7 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
     if (impl->sizes[d] != 1 && impl->strides[d] != strides[d]) return false;
   return true;
 }
-bool Tensor::is_pinned() const { return checked_impl(*this)->storage->is_pinned(); }
+bool Tensor::is_pinned(std::optional<Device>) const { return checked_impl(*this)->storage->is_pinned(); }
 bool Tensor::is_non_overlapping_and_dense() const {
   const TensorImpl* impl = checked_impl(*this);
   return is_dense(impl->sizes, impl->strides);
@@ -186,13 +186,19 @@ ir::Type type_for_promotion(const Tensor& t) {
   return {t.scalar_type(), t.dim() ? ir::Shape{ir::Expr(1)} : ir::Shape{}, impl_of(t)->weak};
 }
 
+ir::Type type_for_promotion(const Scalar& s) { return {s.type(), {}, true}; }
+
 }  // namespace
 
 DType result_type(const Tensor& a, const Tensor& b) {
   return result_type_of({type_for_promotion(a), type_for_promotion(b)});
 }
 DType result_type(const Tensor& a, const Scalar& b) {
-  return result_type_of({type_for_promotion(a), {b.type(), {}, true}});
+  return result_type_of({type_for_promotion(a), type_for_promotion(b)});
+}
+DType result_type(const Scalar& a, const Tensor& b) { return result_type(b, a); }
+DType result_type(const Scalar& a, const Scalar& b) {
+  return result_type_of({type_for_promotion(a), type_for_promotion(b)});
 }
 
 namespace eager {
@@ -219,6 +225,10 @@ Tensor& Tensor::transpose_(int64_t dim0, int64_t dim1) const { return eager::loo
 Tensor& Tensor::t_() const { return eager::look_like(*this, t()); }
 Tensor& Tensor::squeeze_() const { return eager::look_like(*this, squeeze()); }
 Tensor& Tensor::squeeze_(int64_t dim) const { return eager::look_like(*this, squeeze(dim)); }
+Tensor& Tensor::squeeze_(IntArrayRef dims) const { return eager::look_like(*this, squeeze(dims)); }
+Tensor& Tensor::as_strided_(IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) const {
+  return eager::look_like(*this, as_strided(size, stride, storage_offset));
+}
 Tensor& Tensor::unsqueeze_(int64_t dim) const { return eager::look_like(*this, unsqueeze(dim)); }
 
 void* TensorStorage::data() const {

@@ -26,20 +26,25 @@ std::string parameter_list(const Signature& s, bool method, bool defaults, size_
   return out;
 }
 
-std::string result_type(const Signature& s) {
-  if (s.result == Result::List) return "std::vector<Tensor>";
-  if (s.result == Result::Tensor) return "Tensor";
-  std::string out = "std::tuple<";
-  for (size_t i = 0; i < s.results; ++i) out += i ? ", Tensor" : "Tensor";
-  return out + ">";
+std::string after(const std::string& list, const std::string& item) {
+  return list.empty() || item.empty() ? list + item : list + ", " + item;
 }
+
+std::string result_type(const Signature& s, const std::string& each = "Tensor") {
+  if (s.result == Result::List) return "std::vector<Tensor>";
+  if (s.result == Result::Tensor) return each;
+  std::string items;
+  for (size_t i = 0; i < s.results; ++i) items = after(items, each);
+  return str("std::tuple<", items, ">");
+}
+
+constexpr std::string_view kOptionsApart =
+    "TensorOptions().dtype(dtype).layout(layout).device(device).pinned_memory(pin_memory)";
 
 std::string arguments(const Signature& s, bool method) {
   std::string out;
-  for (size_t i = 0; i < s.params.size(); ++i) {
-    if (i) out += ", ";
-    out += method && static_cast<int>(i) == s.self ? "*this" : s.params[i].argument;
-  }
+  for (size_t i = 0; i < s.params.size(); ++i)
+    out = after(out, method && static_cast<int>(i) == s.self ? "*this" : s.params[i].argument);
   return out;
 }
 
@@ -59,44 +64,84 @@ std::string body(const Signature& s, bool method) {
 
 struct Files {
   std::string header, methods, source;
+  std::string forwarding;       // functions that are others with their parameters in another order
   std::set<std::string> names;  // of the header's functions that are in no inner namespace
 };
+
+// add_, and __iand__ of __and__.
+std::string in_place_name(const std::string& name) {
+  if (name.starts_with("__")) return "__i" + name.substr(2);
+  return name.ends_with("_") ? name : name + "_";
+}
 
 // One form of a row; the same C++ signature is written once (relu_ of two rows named alike).
 class Writer {
  public:
   void write(const Signature& s) {
-    if (s.self >= 0) {
-      if (fresh(str("method ", s.name, "(", types(s, s.self)))) {
-        files_.methods += str(result_type(s), " ", s.name, "(", parameter_list(s, true, true), ") const;\n");
-        files_.source +=
-            str(result_type(s), " Tensor::", s.name, "(", parameter_list(s, true, false), ") const", body(s, true));
-      }
+    if (!s.by_hand) write_functional(s);
+    if (s.in_place) write_in_place(s);
+    if (s.options && !s.by_hand) write_orders(s);
+  }
+  // LibTorch's order: name_out(results…, parameters…), name_outf(parameters…, results…), where nothing has a default.
+  void write_out(const Signature& s) {
+    bool one = s.result == Result::Tensor;
+    std::string results, names, addresses, passed;
+    for (size_t i = 0; i < s.results; ++i) {
+      std::string name = one ? "out" : str("out", i);
+      results = after(results, str("Tensor& ", name));
+      names = after(names, name);
+      addresses = after(addresses, "&" + name);
     }
-    // torch::special::gammaln is special_gammaln.
-    for (std::string_view space : {"special", "linalg"})
-      if (s.name.size() > space.size() && s.name.starts_with(space) && s.name[space.size()] == '_' &&
-          fresh(str("in namespace ", s.name, "(", types(s, -1)))) {
-        std::string open = str("namespace ", space, " {\n"), name = s.name.substr(space.size() + 1);
-        files_.header +=
-            str(open, "BRASA_API ", result_type(s), " ", name, "(", parameter_list(s, false, true), ");\n}\n");
-        files_.source +=
-            str(open, result_type(s), " ", name, "(", parameter_list(s, false, false), ")", body(s, false), "}\n");
-      }
-    if (fresh(str(s.name, "(", types(s, -1)))) {
-      files_.names.insert(s.name);
-      files_.header += str("BRASA_API ", result_type(s), " ", s.name, "(", parameter_list(s, false, true), ");\n");
-      files_.source += str(result_type(s), " ", s.name, "(", parameter_list(s, false, false), ")", body(s, false));
-    }
-    if (s.writes) write_forms(s);
-    if (s.options && s.row->random) write_generator_first(s);
+    for (const Parameter& p : s.params) passed = after(passed, p.name);
+    std::string base = s.row->schema.base, name = base + "_out";
+    if (!fresh(str(name, "(", results, ",", types(s, -1)))) return;
+    std::string op = str("eager::op(", s.index, ")"), result = result_type(s, "Tensor&");
+    std::string does = one ? str("  return eager::call_out(", op, ", a, out);\n}\n")
+                           : str("  Tensor* outs[] = {", addresses, "};\n  eager::call_outs(", op,
+                                 ", a, outs);\n  return {", names, "};\n}\n");
+    std::string declared = parameter_list(s, false, true), defined = parameter_list(s, false, false);
+    write_in_namespaces(result, name, after(results, declared), after(results, defined),
+                        str(" {\n  const CallArg a[] = {", arguments(s, false), "};\n", does));
+    files_.names.insert(base + "_outf");
+    files_.forwarding += str("inline ", result, " ", base, "_outf(", after(defined, results), ") { return ", name, "(",
+                             after(names, passed), "); }\n");
   }
   const Files& files() const { return files_; }
 
  private:
-  void write_forms(const Signature& s) {
+  void write_functional(const Signature& s) {
+    if (s.self >= 0 && fresh(str("method ", s.name, "(", types(s, s.self)))) {
+      files_.methods += str(result_type(s), " ", s.name, "(", parameter_list(s, true, true), ") const;\n");
+      files_.source +=
+          str(result_type(s), " Tensor::", s.name, "(", parameter_list(s, true, false), ") const", body(s, true));
+    }
+    if (fresh(str(s.name, "(", types(s, -1))))
+      write_in_namespaces(result_type(s), s.name, parameter_list(s, false, true), parameter_list(s, false, false),
+                          body(s, false));
+  }
+
+  void write_function(const std::string& result, const std::string& name, const std::string& declared,
+                      const std::string& defined, const std::string& does) {
+    files_.names.insert(name);
+    files_.header += str("BRASA_API ", result, " ", name, "(", declared, ");\n");
+    files_.source += str(result, " ", name, "(", defined, ")", does);
+  }
+
+  // torch::special::gammaln is special_gammaln.
+  void write_in_namespaces(const std::string& result, const std::string& name, const std::string& declared,
+                           const std::string& defined, const std::string& does) {
+    write_function(result, name, declared, defined, does);
+    for (std::string_view space : {"special", "linalg"}) {
+      if (name.size() <= space.size() || !name.starts_with(space) || name[space.size()] != '_') continue;
+      std::string open = str("namespace ", space, " {\n"), inner = name.substr(space.size() + 1);
+      files_.header += str(open, "BRASA_API ", result, " ", inner, "(", declared, ");\n}\n");
+      files_.source += str(open, result, " ", inner, "(", defined, ")", does, "}\n");
+    }
+  }
+
+  void write_in_place(const Signature& s) {
     std::string op = str("eager::op(", s.index, ")");
-    std::string in_place = s.name.ends_with("_") ? s.name : s.name + "_";
+    std::string in_place = in_place_name(s.name);
     const std::string& first = s.params[0].name;
     if (s.self == 0 && fresh(str("method ", in_place, "(", types(s, 0)))) {
       files_.methods += str("Tensor& ", in_place, "(", parameter_list(s, true, true), ") const;\n");
@@ -104,39 +149,61 @@ class Writer {
           str("Tensor& Tensor::", in_place, "(", parameter_list(s, true, false), ") const {\n  const CallArg a[] = {",
               arguments(s, true), "};\n  return eager::call_in_place(", op, ", a, *this);\n}\n");
     }
-    std::string rest = parameter_list(s, false, true, 1), plain = parameter_list(s, false, false, 1);
-    if (fresh(str(in_place, "(", types(s, -1)))) {
-      auto params = [&](const std::string& others) {
-        return str("Tensor& ", first, others.empty() ? "" : ", ", others);
-      };
-      files_.names.insert(in_place);
-      files_.header += str("BRASA_API Tensor& ", in_place, "(", params(rest), ");\n");
-      files_.source += str("Tensor& ", in_place, "(", params(plain), ") {\n  const CallArg a[] = {",
-                           arguments(s, false), "};\n  return eager::call_in_place(", op, ", a, ", first, ");\n}\n");
-    }
-    std::string out_name = s.row->schema.base + "_out";
-    if (fresh(str(out_name, "(", types(s, -1)))) {
-      files_.names.insert(out_name);
-      files_.header += str("BRASA_API Tensor& ", out_name, "(Tensor& out, ", parameter_list(s, false, true), ");\n");
-      files_.source +=
-          str("Tensor& ", out_name, "(Tensor& out, ", parameter_list(s, false, false), ") {\n  const CallArg a[] = {",
-              arguments(s, false), "};\n  return eager::call_out(", op, ", a, out);\n}\n");
-    }
+    if (!fresh(str(in_place, "(", types(s, -1)))) return;
+    auto params = [&](bool defaults) { return after(str("Tensor& ", first), parameter_list(s, false, defaults, 1)); };
+    write_function("Tensor&", in_place, params(true), params(false),
+                   str(" {\n  const CallArg a[] = {", arguments(s, false), "};\n  return eager::call_in_place(", op,
+                       ", a, ", first, ");\n}\n"));
   }
+
   // LibTorch's order: rand(size, generator, options).
-  void write_generator_first(const Signature& s) {
-    Signature other = s;
-    auto& params = other.params;
-    auto options = std::find_if(params.begin(), params.end(), [](const Parameter& p) { return p.name == "options"; });
-    std::rotate(options, params.end() - 1, params.end());
-    for (auto p = params.begin(); p <= options; ++p) p->default_value.clear();
-    if (!fresh(str(s.name, "(", types(other, -1)))) return;
-    files_.header += str("BRASA_API Tensor ", s.name, "(", parameter_list(other, false, true), ");\n");
-    std::string names;
-    for (const Parameter& p : s.params) names += str(names.empty() ? "" : ", ", p.name);
-    files_.source +=
-        str("Tensor ", s.name, "(", parameter_list(other, false, false), ") { return ", s.name, "(", names, "); }\n");
+  static Signature generator_first(const Signature& s) {
+    Signature out = s;
+    auto options = std::find_if(out.params.begin(), out.params.end(), is_options);
+    std::rotate(options, out.params.end() - 1, out.params.end());
+    for (auto p = out.params.begin(); p <= options; ++p) p->default_value.clear();
+    return out;
   }
+
+  // zeros(size, dtype, layout, device, pin_memory).
+  static Signature options_apart(const Signature& s) {
+    Signature out = s;
+    for (Parameter& p : out.params) p.default_value.clear();
+    auto options = out.params.erase(std::find_if(out.params.begin(), out.params.end(), is_options));
+    out.params.insert(options, {{"std::optional<DType>", "dtype", "", ""},
+                                {"std::optional<Layout>", "layout", "", ""},
+                                {"std::optional<Device>", "device", "", ""},
+                                {"std::optional<bool>", "pin_memory", "", ""}});
+    return out;
+  }
+
+  void write_orders(const Signature& s) {
+    if (!s.row->random) return write_forwarding(options_apart(s), s, files_.forwarding);
+    Signature first = generator_first(s), without = s;
+    write_forwarding(first, s, files_.header);
+    write_forwarding(options_apart(first), s, files_.forwarding);
+    without.params.pop_back();
+    write_forwarding(options_apart(without), without, files_.forwarding);
+  }
+
+  // Another order of the same parameters.
+  void write_forwarding(const Signature& form, const Signature& s, std::string& functions) {
+    std::string options(std::any_of(form.params.begin(), form.params.end(), is_options) ? "options" : kOptionsApart);
+    auto passed = [&](int skip) {
+      std::string out;
+      for (size_t i = 0; i < s.params.size(); ++i)
+        if (static_cast<int>(i) != skip) out = after(out, is_options(s.params[i]) ? options : s.params[i].name);
+      return str(" { return ", s.name, "(", out, "); }\n");
+    };
+    // LibTorch's only methods with options.
+    if (s.name.starts_with("new_") && fresh(str("method ", s.name, "(", types(form, s.self))))
+      files_.methods +=
+          str(result_type(s), " ", s.name, "(", parameter_list(form, true, true), ") const", passed(s.self));
+    if (!fresh(str(s.name, "(", types(form, -1)))) return;
+    files_.names.insert(s.name);
+    functions += str("inline ", result_type(s), " ", s.name, "(", parameter_list(form, false, true), ")", passed(-1));
+  }
+
   static std::string types(const Signature& s, int skip) {
     std::string out;
     for (size_t i = 0; i < s.params.size(); ++i)
@@ -162,11 +229,15 @@ bool write_if_changed(const std::filesystem::path& path, const std::string& text
 
 int run(const std::filesystem::path& out) {
   Writer writer;
-  for (const Signature& s : signatures(ops::table())) writer.write(s);
+  std::vector<Signature> all = signatures(ops::table());
+  for (const Signature& s : all) writer.write(s);
+  for (const Signature& s : out_signatures(all)) writer.write_out(s);
   const Files& f = writer.files();
   std::string header =
       str(kNotice, "#pragma once\n\n#include <cmath>\n\n#include <brasa/tensor.h>\n\nnamespace brasa {\n\n", f.header,
           "\n}  // namespace brasa\n");
+  std::string forwarding = str(kNotice, "#pragma once\n\n#include <brasa/ops_generated.h>\n\nnamespace brasa {\n\n",
+                               f.forwarding, "\n}  // namespace brasa\n");
   std::string source =
       str(kNotice, "#include <brasa/ops_generated.h>\n\n#include \"tensor/dispatch.h\"\n\nnamespace brasa {\n\n",
           f.source, "\n}  // namespace brasa\n");
@@ -174,6 +245,7 @@ int run(const std::filesystem::path& out) {
   for (const std::string& name : f.names) names += str("using ::brasa::", name, ";\n");
   bool ok = write_if_changed(out / "include/brasa/operator_names.inc", names) &&
             write_if_changed(out / "include/brasa/ops_generated.h", header) &&
+            write_if_changed(out / "include/brasa/ops_forwarding.h", forwarding) &&
             write_if_changed(out / "include/brasa/tensor_methods.inc", str(kNotice, f.methods)) &&
             write_if_changed(out / "ops_generated.cpp", source);
   if (!ok) std::fprintf(stderr, "brasa-gen: cannot write to %s\n", out.c_str());

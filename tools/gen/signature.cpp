@@ -16,43 +16,12 @@ using ir::ParamType;
 // Operators that <brasa/tensor.h> and <brasa/factories.h> declare by hand: what they do is about memory, aliasing or values
 // on the host, beyond what a row says.
 constexpr std::string_view kByHand[] = {
-    "to",
-    "contiguous",
-    "clone",
-    "copy",
-    "detach",
-    "index",
-    "index_put",
-    "item",
-    "equal",
-    "empty",
-    "empty_like",
-    "empty_strided",
-    "fill",
-    "zero",
-    "one_hot",
-    "scalar_tensor",
-    "is_nonzero",
-    "allclose",
-    "data",
-    "is_floating_point",
-    "size",
-    "stride",
-    "dim",
-    "numel",
-    "requires_grad",
-    "backward",
-    "lift_fresh",
-    "print",
-    "cpu",
-    "resize",
-    "type_as",
-    "promote_types",
-    "result_type",
-    "is_complex",
-    "output_nr",
-    "retain_grad",
-    "set_data",
+    "to",          "contiguous",    "clone",      "copy",        "detach",        "index",
+    "index_put",   "item",          "equal",      "empty",       "empty_like",    "empty_strided",
+    "one_hot",     "scalar_tensor", "is_nonzero", "allclose",    "data",          "is_floating_point",
+    "size",        "stride",        "dim",        "numel",       "requires_grad", "backward",
+    "lift_fresh",  "print",         "cpu",        "resize",      "type_as",       "promote_types",
+    "result_type", "is_complex",    "output_nr",  "retain_grad", "set_data",
 };
 
 constexpr std::string_view kKeywords[] = {"and",    "or",     "not",      "xor",   "union", "default",
@@ -136,11 +105,13 @@ bool is_option(const Param& p) {
          (p.type == ParamType::DType && p.name == "dtype");
 }
 
+bool is_in_place_name(std::string_view name) { return name.ends_with("_") && !name.ends_with("__"); }
+
 std::optional<Signature> signature(const ops::Row& row, size_t index) {
   const ir::Schema& s = row.schema;
   if (row.is_primitive() || !s.name.starts_with("aten::")) return std::nullopt;
-  if (std::find(std::begin(kByHand), std::end(kByHand), s.base) != std::end(kByHand)) return std::nullopt;
   Signature out;
+  out.by_hand = std::find(std::begin(kByHand), std::end(kByHand), s.base) != std::end(kByHand);
   out.index = index;
   out.row = &row;
   out.name = safe_name(s.base);
@@ -190,9 +161,11 @@ std::optional<Signature> signature(const ops::Row& row, size_t index) {
   for (size_t i = out.params.size(); i-- > 0;)
     if (out.params[i].default_value.empty())
       for (size_t j = 0; j < i; ++j) out.params[j].default_value.clear();
-  out.writes = out.result == Result::Tensor && !s.returns[0].list && !row.view && !s.params.empty() &&
-               s.params[0].type == ParamType::Tensor && !s.params[0].list && !s.params[0].optional &&
-               !s.base.ends_with("_") && !out.options;
+  // Masks among indices become positions on another way, see <brasa/call.h>.
+  bool writes = out.result != Result::List && !row.view && !is_in_place_name(s.base) && !(out.by_hand && row.masks);
+  out.has_out = writes;
+  out.in_place = writes && out.result == Result::Tensor && !out.by_hand && !out.options && !s.params.empty() &&
+                 s.params[0].type == ParamType::Tensor && !s.params[0].list && !s.params[0].optional;
   return out;
 }
 
@@ -213,14 +186,21 @@ bool same_types(const Signature& a, const Signature& b, size_t n) {
 // parameter is a plain flag (std(self, bool unbiased)), or which has more parameters.
 void separate(Signature& a, Signature& b) {
   size_t least = std::max(required(a), required(b)), most = std::min(a.params.size(), b.params.size());
+  Signature* loser = nullptr;
   for (size_t n = least; n <= most; ++n) {
     if (n < required(a) || n < required(b) || !same_types(a, b, n)) continue;
     bool a_can = a.params.size() > n, b_can = b.params.size() > n;
     bool a_flag = a_can && a.params[n].type == "bool";
-    Signature& loser = a_can && (a_flag || !b_can) ? a : b;
-    if (loser.params.size() <= n) return;
-    for (size_t i = 0; i <= n; ++i) loser.params[i].default_value.clear();
+    // The one that has lost defaults loses others.
+    if (!loser || loser->params.size() <= n) loser = a_can && (a_flag || !b_can) ? &a : &b;
+    if (loser->params.size() <= n) return;
+    for (size_t i = 0; i <= n; ++i) loser->params[i].default_value.clear();
   }
+}
+
+void separate_all(std::vector<Signature>& all, const std::vector<size_t>& overloads) {
+  for (size_t i = 0; i < overloads.size(); ++i)
+    for (size_t j = i + 1; j < overloads.size(); ++j) separate(all[overloads[i]], all[overloads[j]]);
 }
 
 }  // namespace
@@ -240,9 +220,27 @@ std::vector<Signature> signatures(const ops::Table& table) {
     overloads.push_back(out.size());
     out.push_back(std::move(*s));
   }
-  for (auto& [name, overloads] : by_name)
-    for (size_t i = 0; i < overloads.size(); ++i)
-      for (size_t j = i + 1; j < overloads.size(); ++j) separate(out[overloads[i]], out[overloads[j]]);
+  for (auto& [name, overloads] : by_name) separate_all(out, overloads);
+  return out;
+}
+
+std::vector<Signature> out_signatures(const std::vector<Signature>& all) {
+  std::vector<Signature> out;
+  std::map<std::string, std::vector<size_t>> by_name;
+  for (const Signature& given : all) {
+    if (!given.has_out) continue;
+    Signature s = given;
+    auto options = std::find_if(s.params.begin(), s.params.end(), is_options);
+    if (options != s.params.end()) {
+      // Where the options' arguments were, nothing is given.
+      auto commas = std::count(options->argument.begin(), options->argument.end(), ',');
+      for (auto i = 0; i <= commas; ++i) (options - 1)->argument += ", std::nullopt";
+      s.params.erase(options);
+    }
+    by_name[s.name].push_back(out.size());
+    out.push_back(std::move(s));
+  }
+  for (auto& [name, overloads] : by_name) separate_all(out, overloads);
   return out;
 }
 

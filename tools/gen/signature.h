@@ -15,6 +15,8 @@ struct Parameter {
   std::string argument;       // the expressions that become CallArgs, in the schema's order
 };
 
+inline bool is_options(const Parameter& p) { return p.type == "const TensorOptions&"; }
+
 enum class Result { Tensor, Tuple, List };
 
 /// A row as a C++ function.
@@ -27,10 +29,15 @@ struct Signature {
   Result result = Result::Tensor;
   size_t results = 1;
   bool options = false;  // takes TensorOptions, whose requires_grad the result gets
-  bool writes = false;   // has the forms that write into a tensor: name_ and name_out
+  bool by_hand =
+      false;  // <brasa/tensor.h> and <brasa/factories.h> declare it: only what writes into tensors is generated
+  bool in_place = false;  // has the form name_
+  bool has_out = false;   // has the form name_out
 };
 
 /// Those rows of the table that become C++ functions, with defaults taken away where overloads would be ambiguous.
 std::vector<Signature> signatures(const ops::Table& table);
+/// Of those the ones with a form name_out, without a factory's options, which the tensors that are written decide.
+std::vector<Signature> out_signatures(const std::vector<Signature>& all);
 
 }  // namespace brasa::gen

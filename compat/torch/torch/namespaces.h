@@ -7,6 +7,7 @@
 #include <brasa/data.h>
 #include <brasa/fft.h>
 #include <brasa/nn.h>
+#include <brasa/ops_forwarding.h>
 #include <brasa/optim.h>
 #include <brasa/ordered_dict.h>
 #include <brasa/serialize.h>

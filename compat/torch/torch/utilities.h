@@ -18,6 +18,7 @@
 #include <torch/containers.h>
 #include <torch/devices.h>
 #include <torch/dispatch.h>
+#include <torch/functions.h>
 #include <torch/macros.h>
 
 // Of the standard library what LibTorch's headers bring besides: programs use it without including it.
@@ -180,6 +181,13 @@ inline ::brasa::Generator createCPUGenerator(uint64_t seed = c10::default_rng_se
 inline const ::brasa::Generator& getDefaultCPUGenerator() { return ::brasa::default_generator(); }
 }  // namespace detail
 
+/// LibTorch's kind of a stream of random numbers on the host: make_generator<CPUGeneratorImpl>(seed). Brasa has one kind for all devices.
+struct CPUGeneratorImpl;
+template <class Kind, class... Seed>
+::brasa::Generator make_generator(Seed... seed) {
+  return ::brasa::Generator(static_cast<uint64_t>(seed)...);
+}
+
 /// Operators below it are not recorded.
 struct AutoDispatchBelowAutograd : ::brasa::NoGradGuard {
   explicit AutoDispatchBelowAutograd(bool = true) {}
@@ -198,15 +206,6 @@ inline ::brasa::Tensor tensor(const ::brasa::detail::TensorData& data, const ::b
   ::brasa::Tensor t = ::brasa::tensor(data, options.has_dtype() ? options : options.dtype(data.scalar_type()));
   return data.is_scalar() ? t.reshape({1}) : t;
 }
-inline ::brasa::Tensor index(const ::brasa::Tensor& self, ::brasa::ArrayRef<std::optional<::brasa::Tensor>> indices) {
-  return self.index(indices);
-}
-inline ::brasa::Tensor& index_put_(const ::brasa::Tensor& self,
-                                   ::brasa::ArrayRef<std::optional<::brasa::Tensor>> indices,
-                                   const ::brasa::Tensor& values, bool accumulate = false) {
-  return self.index_put_(indices, values, accumulate);
-}
-
 using ::brasa::in_parallel_region;
 using ::brasa::parallel_for;
 /// The shape that both broadcast to.
@@ -220,6 +219,7 @@ inline std::vector<int64_t> infer_size(::brasa::IntArrayRef a, ::brasa::IntArray
   }
   return out;
 }
+inline bool can_cast(::brasa::DType from, ::brasa::DType to) { return ::c10::canCast(from, to); }
 inline int64_t divup(int64_t x, int64_t y) { return (x + y - 1) / y; }
 /// Folds what `body(begin, end, identity)` gives of each piece with `combine`, in order.
 template <class T, class Body, class Combine>
@@ -330,22 +330,8 @@ inline std::vector<::brasa::Tensor> unflatten_dense_tensors(const ::brasa::Tenso
 namespace Reduction = ::at::Reduction;
 using ::at::hasCUDA;
 using ::at::hasMPS;
+using ::at::make_generator;
 
-// Functions of what Brasa has as methods alone.
-inline ::brasa::Tensor fill(const ::brasa::Tensor& self, const ::brasa::Scalar& value) {
-  return self.clone().fill_(value);
-}
-inline ::brasa::Tensor& fill_(::brasa::Tensor& self, const ::brasa::Scalar& value) { return self.fill_(value); }
-inline ::brasa::Tensor index_put(const ::brasa::Tensor& self, ::brasa::ArrayRef<std::optional<::brasa::Tensor>> indices,
-                                 const ::brasa::Tensor& values, bool accumulate = false) {
-  return self.index_put(indices, values, accumulate);
-}
-inline bool is_same_size(const ::brasa::Tensor& a, const ::brasa::Tensor& b) { return a.is_same_size(b); }
-inline bool is_nonzero(const ::brasa::Tensor& self) { return self.is_nonzero(); }
-inline bool is_conj(const ::brasa::Tensor&) { return false; }
-inline int64_t numel(const ::brasa::Tensor& self) { return self.numel(); }
-inline int64_t size(const ::brasa::Tensor& self, int64_t dim) { return self.size(dim); }
-inline int64_t stride(const ::brasa::Tensor& self, int64_t dim) { return self.stride(dim); }
 inline ::brasa::Tensor pad_sequence(::brasa::TensorList sequences, bool batch_first = false, double padding_value = 0) {
   return ::brasa::nn::utils::rnn::pad_sequence(sequences, batch_first, padding_value);
 }
@@ -358,7 +344,7 @@ inline constexpr struct {
   }
 } save;
 
-inline bool can_cast(::brasa::DType from, ::brasa::DType to) { return ::c10::canCast(from, to); }
+using ::at::can_cast;
 
 namespace mps {
 inline bool is_available() { return false; }

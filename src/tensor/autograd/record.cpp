@@ -244,14 +244,16 @@ void check_in_place(const Tensor& self, eager::CallArgs args) {
     check_creation(impl->view->creation, "is being modified inplace");
 }
 
-void check_out(const eager::Operator& op, eager::CallArgs args) {
-  if (!GradMode::is_enabled() || op.row().no_gradient) return;
-  eager::each_tensor(args, [&](const Tensor& t) {
+void check_out(const eager::Operator& op, eager::CallArgs args, ArrayRef<Tensor*> outs) {
+  if (!GradMode::is_enabled()) return;
+  auto check = [&](const Tensor& t) {
     BRASA_CHECK(
         !t.defined() || !takes_part(t), op.row().schema.base,
         "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
         "requires grad.");
-  });
+  };
+  if (!op.row().no_gradient) eager::each_tensor(args, check);
+  for (const Tensor* out : outs) check(*out);
 }
 
 void rebase(const Tensor& self, Pending pending, size_t self_edge) {

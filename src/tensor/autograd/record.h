@@ -49,7 +49,7 @@ void attach_recorded(eager::Operator& op, eager::CallArgs args, Recorder& record
 void check_in_place(const Tensor& self, eager::CallArgs args);
 
 /// brasa::Error where a call that writes into an argument `out` would lose a gradient.
-void check_out(const eager::Operator& op, eager::CallArgs args);
+void check_out(const eager::Operator& op, eager::CallArgs args, ArrayRef<Tensor*> outs);
 
 /// After a hook was put on a node: where it is inside of a compiled graph, that gives way to its operators' nodes (see Inside), which keep it.
 void watch(const Node& node);

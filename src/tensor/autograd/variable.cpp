@@ -334,4 +334,31 @@ void Tensor::set_data(const Tensor& o) const {
   impl->autograd->accumulator.reset();
 }
 
+Tensor& Tensor::set_(const Tensor& source) const {
+  BRASA_CHECK(!GradMode::is_enabled() || !requires_grad() || !is_leaf(),
+              "a leaf Variable that requires grad is being used in an in-place operation.");
+  BRASA_CHECK(source.scalar_type() == scalar_type(), "Could not set tensor of type ", source.dtype().name(),
+              " to a tensor of type ", dtype().name());
+  set_data(source);
+  return const_cast<Tensor&>(*this);
+}
+Tensor& Tensor::set_(const Tensor& source, int64_t storage_offset, IntArrayRef size, IntArrayRef stride) const {
+  TensorImpl* from = checked_impl(source);
+  if (from->storage->recorder()) from->materialise("a change of memory");
+  Sizes strides = stride.empty() ? row_major_strides(size) : Sizes(std::span(stride));
+  BRASA_CHECK(strides.size() == size.size(), "set_: ", size.size(), " sizes and ", strides.size(), " strides");
+  BRASA_CHECK(storage_offset >= 0, "Tensor: invalid storage offset ", storage_offset);
+  int64_t end = checked_add(storage_offset, extent_of(size, strides));
+  auto bytes = static_cast<size_t>(checked_mul(end, size_of(from->dtype)));
+  if (bytes > from->storage->bytes()) from->storage->allocate(bytes);
+  return set_(make_tensor(from->storage, from->dtype, Sizes(std::span(size)), strides, storage_offset));
+}
+Tensor& Tensor::set_(const TensorStorage& source, int64_t storage_offset, IntArrayRef size, IntArrayRef stride) const {
+  return set_(source.tensor(), storage_offset, size, stride);
+}
+Tensor& Tensor::set_() const {
+  TensorImpl* impl = checked_impl(*this);
+  return set_(make_tensor(Sizes{0}, impl->dtype, impl->device()));
+}
+
 }  // namespace brasa

@@ -86,7 +86,7 @@ namespace brasa {
 
 using namespace eager::sparse;
 
-Tensor Tensor::to_dense(std::optional<DType> dtype) const {
+Tensor Tensor::to_dense(std::optional<DType> dtype, std::optional<bool>) const {
   Tensor out = eager::sparse::is_sparse(*this) ? eager::sparse::to_dense(*this) : *this;
   checked_impl(out);
   return dtype ? out.to(*dtype) : out;

@@ -159,6 +159,7 @@ using ::brasa::empty_strided;
 using ::brasa::equal;
 using ::brasa::explain;
 using ::brasa::from_blob;
+using ::brasa::from_file;
 using ::brasa::get_num_interop_threads;
 using ::brasa::get_num_threads;
 using ::brasa::has_operator;
