@@ -18,6 +18,8 @@ Numbers numbers_named(std::string_view name);
 /// What BRASA_NUMBERS says.
 Numbers default_numbers();
 
+class MeasuredWays;
+
 struct CompilerOptions {
   std::string backend = "inductor";  // or "interpreter"
   /// Where operands and results lie and kernels run; null: the host.
@@ -34,8 +36,10 @@ struct CompilerOptions {
   /// Libraries that know several ways to compute the same measure them at the first call, and keep the fastest; the host's kernels are
   /// compiled with other schedules besides, and the fastest stays.
   bool measure = false;
-  /// So long kernels of one graph are measured.
+  /// So long kernels of one graph are measured, and ways of libraries.
   double tune_seconds = 20;
+  /// Of a graph that measures, on a device: given by `compile`.
+  std::shared_ptr<MeasuredWays> measured_ways = nullptr;
   /// A device that can (runtime/kept_work.h) keeps the launches of a run, and gets them as one call the next time.
   bool keep_launches = false;
   /// Small and large sizes have forms of their own, told apart by facts: for single operators, of which many sizes are seen. Else what is

@@ -8,6 +8,7 @@
 #include "compiler/fusion/fuse.h"
 #include "compiler/kernels/codegen_client.h"
 #include "compiler/kernels/disk_cache.h"
+#include "compiler/kernels/measured_ways.h"
 #include "compiler/kernels/tuner.h"
 #include "compiler/loops/layout.h"
 #include "compiler/lowering/emulate.h"
@@ -459,7 +460,10 @@ std::shared_ptr<Executable> compile(const Graph& graph, ir::Facts& facts, const 
   if (options.backend == "interpreter") return interpret(graph, options.device);
   BRASA_CHECK(options.backend == "inductor", "there is no compiler '", options.backend,
               "': it is inductor or interpreter");
-  return run_pipeline(graph, facts, options);
+  if (!options.measure || device_for(options).on_host()) return run_pipeline(graph, facts, options);
+  CompilerOptions measuring = options;
+  measuring.measured_ways = std::make_shared<MeasuredWays>(device_for(options), options.tune_seconds);
+  return run_pipeline(graph, facts, measuring);
 }
 
 }  // namespace brasa::compiler

@@ -42,7 +42,7 @@ TEST(TiledProduct, AsCublasLt) {
         if (!takes_tiled_product(p, {none}, device)) GTEST_SKIP() << "the kernel is not for this GPU";
         run_tiled_product(p, {none}, device, runtime::kDefaultStream);
         p.to = want.data_ptr();
-        run_product(p, device, runtime::kDefaultStream, false);
+        run_product(p, device, runtime::kDefaultStream);
         Tensor x = got.cpu().to(kFloat64), y = want.cpu().to(kFloat64);
         double bound = dtype == kBFloat16 ? 0x1p-8 : 0x1p-11;
         EXPECT_LE((x - y).norm().item<double>(), bound * y.norm().item<double>())

@@ -108,7 +108,7 @@ void run_elements(const Product& p, const std::vector<ElementRows>& all, const E
 }
 
 // The library, and a kernel of elements. They lie where they are written themselves, or where what becomes of them will.
-void run_apart(const Product& p, const AfterProduct& after, Device& device, Stream stream, bool measure) {
+void run_apart(const Product& p, const AfterProduct& after, Device& device, Stream stream, Measuring* measuring) {
   Epilogue epilogue = after.epilogue;
   Product first = p;
   if (epilogue.writes_two() && epilogue.results[0] == 0) {
@@ -116,7 +116,7 @@ void run_apart(const Product& p, const AfterProduct& after, Device& device, Stre
     first.to_row = after.first_row;
     epilogue.results.erase(epilogue.results.begin());
   }
-  run_product(first, device, stream, measure);
+  run_product(first, device, stream, measuring);
   std::vector<ElementRows> all = {{first.to, first.to_row}, {p.to, p.to_row}};
   if (epilogue.writes_two()) all.push_back({after.first, after.first_row});
   if (epilogue.reads_other()) all.push_back({after.other, after.other_row});
@@ -132,28 +132,30 @@ bool has_many_tiles(const Product& p, const Device& device) {
 
 }  // namespace
 
-void run_product(const Product& p, const AfterProduct& after, Device& device, Stream stream, bool measure) {
-  if (after.epilogue.is_none()) return run_product(p, device, stream, measure);
+void run_product(const Product& p, const AfterProduct& after, Device& device, Stream stream, Measuring* measuring) {
+  if (after.epilogue.is_none()) return run_product(p, device, stream, measuring);
   if (p.rows == 0 || p.columns == 0) return;
   auto tiled = [&] { run_tiled_product(p, after, device, stream); };
-  auto apart = [&] { run_apart(p, after, device, stream, measure); };
+  auto apart = [&] { run_apart(p, after, device, stream, measuring); };
   if (!takes_tiled_product(p, after, device)) return apart();
-  if (!measure) return has_many_tiles(p, device) ? tiled() : apart();
-  using Key = std::array<int64_t, 4>;
+  if (!measuring) return has_many_tiles(p, device) ? tiled() : apart();
+  using Key = std::pair<std::array<int64_t, 5>, Epilogue>;
   struct Measured {
     std::mutex mutex;
     std::map<Key, bool> tiled;
   };
   Measured& all = kept_of<Measured>(device);
   std::lock_guard lock(all.mutex);
-  auto [it, is_new] = all.tiled.try_emplace(Key{p.rows, p.inner, p.columns, p.right.row == 1});
+  Key key{{p.rows, p.inner, p.columns, p.right.row == 1, p.bias != nullptr}, after.epilogue};
+  auto [it, is_new] = all.tiled.try_emplace(key);
   if (is_new) {
     constexpr int kRuns = 5;
     auto run = [&](size_t way) {
       way ? apart() : tiled();
       return 0;
     };
-    it->second = quickest(2, kRuns, device, stream, run) == 0;
+    std::string what = str("tiles or cuBLASLt ", products_version(), " ", key.first, " then ", text_of(after.epilogue));
+    it->second = chosen(2, kRuns, what, *measuring, device, stream, run) == 0;
   }
   it->second ? tiled() : apart();
 }

@@ -7,7 +7,8 @@
 namespace brasa::runtime::cuda {
 
 /// result = epilogue(left · right + bias, other), rounded before and after: by a kernel of tiles where that is as fast as the library, which is measured
-/// if `measure` says so, else by the library and a kernel of elements. `count` is 1.
-void run_product(const Product& product, const AfterProduct& after, Device& device, Stream stream, bool measure);
+/// if `measuring` says so, else by the library and a kernel of elements. `count` is 1.
+void run_product(const Product& product, const AfterProduct& after, Device& device, Stream stream,
+                 Measuring* measuring);
 
 }  // namespace brasa::runtime::cuda

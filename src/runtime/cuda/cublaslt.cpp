@@ -211,10 +211,11 @@ class Way {
   }
 
   // Keeps the candidate that takes the least time; the results are written anew afterwards.
-  void measure(const Product& p, void* workspace, Device& device, Stream stream) {
+  void measure(const Product& p, const std::string& key, Measuring& measuring, void* workspace, Device& device,
+               Stream stream) {
     constexpr int kRuns = 5;
-    best_ = quickest(candidates_.size(), kRuns, device, stream,
-                     [&](size_t i) { return run_as(candidates_[i], p, workspace, device.native_stream(stream)); });
+    best_ = chosen(candidates_.size(), kRuns, key, measuring, device, stream,
+                   [&](size_t i) { return run_as(candidates_[i], p, workspace, device.native_stream(stream)); });
   }
 
   // The bias in every row of the result, twice as many with each copy.
@@ -354,7 +355,7 @@ bool lies_well(int64_t row, int64_t column, int64_t rows, int64_t columns) {
          ((row == 1 || rows == 1) && (column >= rows || columns == 1));
 }
 
-void run_product(const Product& p, Device& device, Stream stream, bool measure) {
+void run_product(const Product& p, Device& device, Stream stream, Measuring* measuring) {
   if (p.rows == 0 || p.columns == 0 || p.count == 0) return;
   if (p.inner == 0) {
     if (p.bias) return Way::fill_rows(p, device, stream);
@@ -380,7 +381,7 @@ void run_product(const Product& p, Device& device, Stream stream, bool measure) 
                        p.to_row,
                        p.to_batch,
                        tf32,
-                       measure};
+                       measuring != nullptr};
   Products& all = kept_of<Products>(device);
   std::lock_guard lock(all.mutex);
   if (!all.handle) check(lt().create(&all.handle), "cublasLtCreate");
@@ -389,7 +390,8 @@ void run_product(const Product& p, Device& device, Stream stream, bool measure) 
   std::unique_ptr<Way>& way = all.ways[key];
   if (!way) {
     way = std::make_unique<Way>(p, tf32, all.handle);
-    if (measure) way->measure(p, workspace, device, stream);
+    if (measuring)
+      way->measure(p, str("cuBLASLt ", products_version(), " ", key), *measuring, workspace, device, stream);
   }
   way->run(p, workspace, device, stream);
 }

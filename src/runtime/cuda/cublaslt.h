@@ -6,6 +6,7 @@
 
 #include "runtime/cuda/library.h"
 #include "runtime/device.h"
+#include "runtime/measuring.h"
 
 // Products of matrices by NVIDIA's cuBLASLt, which is loaded when it is first asked for; its interface is declared in cublaslt.cpp.
 namespace brasa::runtime::cuda {
@@ -38,7 +39,7 @@ bool takes_product(DType operands, DType result);
 /// Whether a matrix with these steps and sizes can be one of its operands.
 bool lies_well(int64_t row, int64_t column, int64_t rows, int64_t columns);
 
-/// On the device's stream. `measure`: the fastest of several ways is found by measuring when a product of this kind is first asked for.
-void run_product(const Product& product, Device& device, Stream stream, bool measure);
+/// On the device's stream. With `measuring` the fastest of several ways is chosen when a product of this kind is first asked for.
+void run_product(const Product& product, Device& device, Stream stream, Measuring* measuring = nullptr);
 
 }  // namespace brasa::runtime::cuda

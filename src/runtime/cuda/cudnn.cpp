@@ -255,10 +255,10 @@ class Way {
   }
 
   // Keeps the plan that takes the least time; the results are written anew afterwards.
-  void measure(const Convolution& c, Device& device, Stream stream) {
+  void measure(const Convolution& c, const std::string& key, Measuring& measuring, Device& device, Stream stream) {
     constexpr int kRuns = 3;
-    best_ =
-        quickest(plans_.size(), kRuns, device, stream, [&](size_t i) { return run_as(plans_[i], c, device, stream); });
+    best_ = chosen(plans_.size(), kRuns, key, measuring, device, stream,
+                   [&](size_t i) { return run_as(plans_[i], c, device, stream); });
   }
 
  private:
@@ -347,7 +347,7 @@ bool takes_convolution(DType dtype, size_t places) {
   return (dtype == DType::Float32 || is_reduced_floating(dtype)) && places >= 1 && places <= 3;
 }
 
-void run_convolution(const Convolution& c, Device& device, Stream stream, bool measure) {
+void run_convolution(const Convolution& c, Device& device, Stream stream, Measuring* measuring) {
   const std::vector<int64_t>* sizes[] = {&c.result, &c.image, &c.weight};
   void* computed[] = {c.result_data, c.image_data, c.weight_data};
   auto which = static_cast<size_t>(c.computed);
@@ -364,7 +364,7 @@ void run_convolution(const Convolution& c, Device& device, Stream stream, bool m
                               alignment(c.weight_data, kMostAligned),
                               alignment(c.result_data, kMostAligned),
                               tf32,
-                              measure};
+                              measuring != nullptr};
   for (const auto* v : {&c.image, &c.weight, &c.result, &c.stride, &c.padding, &c.dilation})
     key.insert(key.end(), v->begin(), v->end());
   Convolutions& all = kept_of<Convolutions>(device);
@@ -373,8 +373,8 @@ void run_convolution(const Convolution& c, Device& device, Stream stream, bool m
   if (!all.handle) check(dnn().create(&all.handle), "cudnnCreate");
   std::unique_ptr<Way>& way = all.ways[key];
   if (!way) {
-    way = std::make_unique<Way>(c, tf32, measure, all.handle);
-    if (measure) way->measure(c, device, stream);
+    way = std::make_unique<Way>(c, tf32, measuring != nullptr, all.handle);
+    if (measuring) way->measure(c, str("cuDNN ", convolutions_version(), " ", key), *measuring, device, stream);
   }
   way->run(c, device, stream);
 }

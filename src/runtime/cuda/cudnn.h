@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/library.h"
 #include "runtime/device.h"
+#include "runtime/measuring.h"
 
 // Convolutions by NVIDIA's cuDNN 9, which is loaded when it is first asked for; its interface is declared in cudnn.cpp.
 namespace brasa::runtime::cuda {
@@ -33,7 +34,7 @@ size_t convolutions_version();
 /// Whether it takes tensors of this dtype, with so many places.
 bool takes_convolution(DType dtype, size_t places);
 
-/// On the device's stream. `measure`: the fastest of several ways is found by measuring when a convolution of this kind is first asked for.
-void run_convolution(const Convolution& convolution, Device& device, Stream stream, bool measure);
+/// On the device's stream. With `measuring` the fastest of several ways is chosen when a convolution of this kind is first asked for.
+void run_convolution(const Convolution& convolution, Device& device, Stream stream, Measuring* measuring = nullptr);
 
 }  // namespace brasa::runtime::cuda

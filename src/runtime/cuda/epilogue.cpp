@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "support/error.h"
+#include "support/str.h"
 
 namespace brasa::runtime::cuda {
 namespace {
@@ -35,6 +36,13 @@ std::pair<const char*, int> instruction(Epilogue::Op op) {
 size_t Epilogue::instructions() const {
   return static_cast<size_t>(
       std::count_if(steps.begin(), steps.end(), [](const Step& s) { return s.op != Op::Number; }));
+}
+
+std::string text_of(const Epilogue& epilogue) {
+  std::string out = str(epilogue.operands, " to ", epilogue.results);
+  for (const Epilogue::Step& s : epilogue.steps)
+    out += str("; ", static_cast<int>(s.op), " ", s.of[0], " ", s.of[1], " ", s.of[2], " ", s.bits);
+  return out;
 }
 
 Ptx::Regs computed(const Epilogue& epilogue, Ptx& text, const Ptx::Regs& operands) {

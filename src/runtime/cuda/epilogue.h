@@ -3,6 +3,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/cuda/ptx.h"
@@ -50,6 +51,9 @@ struct Epilogue {
   bool reads_other() const { return operands > 1; }
   bool writes_two() const { return results.size() > 1; }
 };
+
+/// A text that tells it from others.
+std::string text_of(const Epilogue& epilogue);
 
 /// What follows a product of reduced floats: functions of its rounded elements and of another matrix, the last of which is the product's result.
 /// Rows lie so many elements apart.

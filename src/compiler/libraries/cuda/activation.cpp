@@ -189,8 +189,8 @@ class Steps {
         return is_constant(by) &&
                step(n, Op::Shl, {of(0)}, static_cast<uint32_t>(by->args[0].get<ir::Expr>().constant()));
       }
-      // Results are rounded as they are written.
-      case ScalarOp::Convert:
+      // A result, which is rounded as it is written.
+      case ScalarOp::Convert: numbers_[n] = of(0); return is_reduced_floating(n->types[0].dtype);
       case ScalarOp::Bitcast: numbers_[n] = of(0); return true;
       default: return false;
     }

@@ -4,6 +4,7 @@
 #include "compiler/fusion/fuse.h"
 #include "compiler/fusion/indexing.h"
 #include "compiler/libraries/alone.h"
+#include "compiler/libraries/cuda/measured_call.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/run/size_program.h"
@@ -37,9 +38,10 @@ std::vector<int64_t> sizes(const std::vector<SizeProgram>& programs, const int64
   return out;
 }
 
-class ConvolutionCall final : public DeviceCall {
+class ConvolutionCall final : public MeasuredCall {
  public:
-  ConvolutionCall(const Group& g, Computed computed, bool measure) : computed_(computed), measure_(measure) {
+  ConvolutionCall(const Group& g, Computed computed, std::shared_ptr<MeasuredWays> ways)
+      : MeasuredCall(std::move(ways)), computed_(computed) {
     const Node& n = *g.graph->outputs()[0].value.node;
     dtype_ = n.types[0].dtype;
     // Of a convolution and its operands, and of its derivatives and theirs: which of the three tensors each is.
@@ -84,7 +86,7 @@ class ConvolutionCall final : public DeviceCall {
                                  sizes(dilation_, symbols)};
     if (few_channels_ && runtime::cuda::takes_few_channels(c, device))
       return runtime::cuda::run_few_channels(c, device, stream);
-    runtime::cuda::run_convolution(c, device, stream, measure_);
+    runtime::cuda::run_convolution(c, device, stream, measuring("a convolution"));
   }
 
  protected:
@@ -102,7 +104,7 @@ class ConvolutionCall final : public DeviceCall {
     std::vector<SizeProgram> sizes;
   };
   Computed computed_;
-  bool measure_, few_channels_ = !PassRunner::switched_off("few_channels");
+  bool few_channels_ = !PassRunner::switched_off("few_channels");
   DType dtype_;
   Tensor image_, weight_, result_;
   std::vector<SizeProgram> stride_, padding_, dilation_;
@@ -110,7 +112,7 @@ class ConvolutionCall final : public DeviceCall {
 
 template <Computed computed>
 std::unique_ptr<DeviceCall> prepare(const Group& g, const CompilerOptions& options, ir::Facts&) {
-  auto call = std::make_unique<ConvolutionCall>(g, computed, options.measure);
+  auto call = std::make_unique<ConvolutionCall>(g, computed, options.measured_ways);
   if (options.portable) return call->alone();
   return call;
 }

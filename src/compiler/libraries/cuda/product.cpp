@@ -4,6 +4,7 @@
 #include "compiler/compile.h"
 #include "compiler/libraries/alone.h"
 #include "compiler/libraries/cuda/activation.h"
+#include "compiler/libraries/cuda/measured_call.h"
 #include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/passes/pass_runner.h"
@@ -148,7 +149,7 @@ bool are_rows(const std::vector<Expr>& strides, const ir::Shape& shape) {
 std::vector<const Node*> readers_of(const ir::Graph& graph, const Node& n) {
   std::vector<const Node*> out;
   std::unordered_set<const Node*> views = {&n};
-  for (const Node* reader : graph.nodes()) {
+  for (const Node* reader : live_nodes(graph)) {
     bool reads = false;
     reader->for_each_input([&](Value v) { reads |= views.count(v.node) > 0; });
     if (!reads) continue;
@@ -217,7 +218,7 @@ bool is_read_elsewhere(const ir::Graph& graph, const Node* n, const std::vector<
                        const Node* last) {
   bool elsewhere = std::any_of(graph.outputs().begin(), graph.outputs().end(),
                                [&](const ir::Output& o) { return o.value.node == n; });
-  for (const Node* reader : graph.nodes())
+  for (const Node* reader : live_nodes(graph))
     if (reader != last && !has(inside, reader)) reader->for_each_input([&](Value v) { elsewhere |= v.node == n; });
   return elsewhere;
 }
@@ -243,7 +244,7 @@ struct Beside {
   Activated both;
 };
 std::optional<Beside> made_beside(const ir::Graph& graph, const Node& n, const Activation& a) {
-  for (const Node* beside : graph.nodes()) {
+  for (const Node* beside : live_nodes(graph)) {
     if (beside == &n || beside->types[0].shape != n.types[0].shape || !converts(beside)) continue;
     const Node* pair[] = {beside, &n};
     auto both = activated(pair);
@@ -313,10 +314,10 @@ bool reads_activated(const Node& n, const Stored& stored) {
   return reads(*a->product, stored);
 }
 
-class ProductCall final : public DeviceCall {
+class ProductCall final : public MeasuredCall {
  public:
-  ProductCall(const Group& g, bool measure)
-      : measure_(measure), inputs_(g.graph->inputs().size()), result_at_(inputs_) {
+  ProductCall(const Group& g, std::shared_ptr<MeasuredWays> ways)
+      : MeasuredCall(std::move(ways)), inputs_(g.graph->inputs().size()), result_at_(inputs_) {
     size_t results = g.graph->outputs().size();
     const Node *last = g.graph->outputs()[results - 1].value.node, *n = last;
     Value bias, other;
@@ -386,7 +387,7 @@ class ProductCall final : public DeviceCall {
          tensors[result_at_], row_(symbols), batch_(symbols)},
         {epilogue_, other_ < 0 ? nullptr : tensors[other_], other_row_(symbols),
          result_at_ > inputs_ ? tensors[inputs_] : nullptr, first_row_(symbols)},
-        device, stream, measure_);
+        device, stream, measuring("a product"));
   }
 
  protected:
@@ -416,7 +417,6 @@ class ProductCall final : public DeviceCall {
             SizeProgram(steps.back())};
   }
 
-  bool measure_;
   size_t inputs_, result_at_;   // where results begin, and the last one is
   int bias_ = -1, other_ = -1;  // which inputs they are; none
   Epilogue epilogue_;
@@ -426,7 +426,7 @@ class ProductCall final : public DeviceCall {
 };
 
 constexpr auto prepare = [](const Group& g, const CompilerOptions& options, ir::Facts&) -> std::unique_ptr<DeviceCall> {
-  auto call = std::make_unique<ProductCall>(g, options.measure);
+  auto call = std::make_unique<ProductCall>(g, options.measured_ways);
   if (options.portable) return call->alone();
   return call;
 };
