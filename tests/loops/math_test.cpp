@@ -187,7 +187,9 @@ TEST(MathOnAGpu, Functions) {
 }
 
 // The sum of 1 and erf x is computed as erfc(-x) where that is small.
-TEST(MathOnAGpu, OneAndErf) {
+// Of numbers around 0 by a GPU: `body` makes the result of x.
+template <class Body, class Want>
+void check_on_gpu(const Body& body, const Want& want, double bound) {
   if (device_count(kCUDA) == 0) GTEST_SKIP() << "there is no GPU";
   ir::Graph graph(ir::Level::Loops);
   graph.name = "function";
@@ -195,7 +197,7 @@ TEST(MathOnAGpu, OneAndErf) {
   constexpr int kCount = 8192;
   Value x = b.buffer(DType::Float32, kCount), y = b.buffer(DType::Float32, kCount);
   Expr block = b.loop("block", kCount / 128), thread = b.loop("thread", 128), i = block * 128 + thread;
-  b.store(y, i, b.op("add", {b.op("erf", {b.load(x, i)}), b.constant(1.0, DType::Float32)}));
+  b.store(y, i, body(b, b.load(x, i)));
   std::vector<float> in(kCount);
   for (int k = 0; k < kCount; ++k) in[k] = static_cast<float>(k - kCount / 2) / 512;
   in[0] = -INFINITY;
@@ -204,8 +206,51 @@ TEST(MathOnAGpu, OneAndErf) {
   in[3] = -1e30f;
   std::vector<float> out = on_gpu(graph, {in, in}, {}, 1);
   for (int k = 0; k < kCount; ++k) {
-    double want = std::erfc(-double{in[k]});
-    ASSERT_TRUE(std::isnan(want) ? std::isnan(out[k]) : std::fabs(out[k] - want) <= 5e-7) << in[k] << ": " << out[k];
+    double expected = want(double{in[k]});
+    ASSERT_TRUE(std::isnan(expected) ? std::isnan(out[k]) : std::fabs(out[k] - expected) <= bound)
+        << in[k] << ": " << out[k] << " for " << expected;
+  }
+}
+template <class Function>
+auto one_and(const Function& function) {
+  return [=](LoopBuilder& b, Value x) { return b.op("add", {b.op(function, {x}), b.constant(1.0, DType::Float32)}); };
+}
+
+TEST(MathOnAGpu, OneAndErf) {
+  check_on_gpu(one_and("erf"), [](double x) { return std::erfc(-x); }, 5e-7);
+}
+TEST(MathOnAGpu, OneAndTanh) {
+  check_on_gpu(one_and("tanh"), [](double x) { return 2 / (1 + std::exp(-2 * x)); }, 1e-6);
+}
+// An exponential that is added to a 1: see ops/softmax.h.
+TEST(MathOnAGpu, ExpBesideOne) {
+  auto body = [](LoopBuilder& b, Value x) {
+    Value y = b.op("min", {x, b.constant(0.0, DType::Float32)}), least = b.constant(-86.64, DType::Float32);
+    return b.op("exp", {b.op("select", {b.op("lt", {y, least}), b.constant(-INFINITY, DType::Float32), y})});
+  };
+  check_on_gpu(body, [](double x) { return std::exp(std::isnan(x) ? x : std::min(x, 0.0)); }, 2e-7);
+}
+
+// 1 + tanh x is small where x is far below 0: relatively.
+TEST(Math, OneAndTanh) {
+  for (const std::string& target : targets()) {
+    Kernel k;
+    constexpr int kCount = 4096;
+    Expr i = k.b.loop("vector", kCount, 16);
+    Value x = k.b.buffer(DType::Float32, kCount), y = k.b.buffer(DType::Float32, kCount);
+    k.b.store(y, i, one_and("tanh")(k.b, k.b.load(x, i)));
+    std::vector<float> in(kCount), out(kCount);
+    for (int n = 0; n < kCount; ++n) in[n] = static_cast<float>(n - kCount / 2) / 64;
+    in[0] = -INFINITY;
+    in[1] = INFINITY;
+    in[2] = NAN;
+    k.compile(target);
+    k.run({in.data(), out.data()});
+    for (int n = 0; n < kCount; ++n) {
+      double want = 2 / (1 + std::exp(-2 * double{in[n]}));
+      ASSERT_TRUE(std::isnan(want) ? std::isnan(out[n]) : std::fabs(out[n] - want) <= 5e-7 * want + 1e-38)
+          << target << " " << in[n] << ": " << out[n] << " for " << want;
+    }
   }
 }
 

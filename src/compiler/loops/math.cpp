@@ -81,6 +81,7 @@ struct BesideOne {
 };
 constexpr BesideOne kBesideOne[] = {
     {ScalarOp::Erf, math::one_plus_erf, false, [](DType t) { return t == DType::Float32; }},
+    {ScalarOp::Tanh, math::one_plus_tanh, false, [](DType t) { return t == DType::Float32; }},
     {ScalarOp::Exp, math::one_plus_exp, true, [](DType t) { return t == DType::Float32 || t == DType::Float64; }}};
 
 // Of a sum of 1 and such a function's result.
@@ -155,7 +156,7 @@ ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool stri
   out.name = graph.name;
   LoopBuilder builder(out);
   builder.avoid_symbols_of(graph);
-  math::Context context(builder, result, has);
+  math::Context context(builder, result, has, strict);
   ir::ValueMap map;
   std::unordered_set<const ir::Node*> rounded = compared(graph);
   std::vector<bool> coarse = has.gpu && !strict ? only_rounded(graph) : std::vector<bool>(graph.nodes().size());

@@ -11,7 +11,8 @@ namespace brasa::compiler::math {
 /// Where expressions put their nodes while one is alive in this thread.
 class Context {
  public:
-  Context(LoopBuilder& b, ExpandedMath& out, MathInstructions has) : b(b), out(out), has(has), outer(current_) {
+  Context(LoopBuilder& b, ExpandedMath& out, MathInstructions has, bool strict = true)
+      : b(b), out(out), has(has), strict(strict), outer(current_) {
     current_ = this;
   }
   ~Context() { current_ = outer; }
@@ -23,6 +24,7 @@ class Context {
   int exact_depth = 0;
   bool coarse = false;  // of what is made now only reduced floats are made
   const MathInstructions has;
+  const bool strict;
 
  private:
   Context* outer;
@@ -128,6 +130,8 @@ BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_FUNCTION)
 X one_plus_erf(X x);
 /// The same bits as 1 + exp(x).
 X one_plus_exp(X x);
+/// 1 + tanh x in float32: 1 or less as 2 / (1 + e^-2x).
+X one_plus_tanh(X x);
 /// 2^x where that is a normal number.
 X exp2_of_normal(X x);
 /// 2^x for x <= 0 in float32; 0 where that is no normal number.

@@ -180,10 +180,12 @@ bool by_instructions(X x) { return Context::current().has.gpu && !x.is_double();
 }  // namespace
 
 X exp(X x) {
+  const Context& context = Context::current();
   auto f = flushed(x);
-  // At most (|x| + 2) / 2^23 off, relatively, of numbers below 88: a tenth of a reduced float's last bit. The instruction gives 0 in place of
-  // denormal numbers.
-  if (by_instructions(x) && Context::current().coarse) return op(ScalarOp::Exp2, (f ? f->y : x) * kLog2e);
+  // At most (|x| + 2) / 2^23 off, relatively: of numbers below 88 a tenth of a reduced float's last bit, of what is added to a 1 less than the
+  // sum is. The instruction gives 0 in place of denormal numbers.
+  if (by_instructions(x) && !context.strict && (context.coarse || f))
+    return op(ScalarOp::Exp2, (f ? f->y : x) * kLog2e);
   if (by_instructions(x)) return exp_by_instruction(x);
   const Limits& l = limits(x);
   if (f) {
@@ -200,6 +202,12 @@ X one_plus_exp(X x) {
   if (by_instructions(x)) return 1 + exp(x);
   const Limits& l = limits(x);
   return 1 + exp_in_range(at_most(at_least(x, -l.mantissa - 2), l.exp_high));
+}
+
+// 2 / (1 + e^-2x): as small as it is below 0, where a difference would have lost its bits.
+X one_plus_tanh(X x) {
+  X sum = one_plus_exp(x * -2.0);
+  return by_instructions(x) ? 2.0 * reciprocal(sum) : 2.0 / sum;
 }
 
 X exp_of_sum(X high, X low) {
