@@ -291,7 +291,7 @@ std::array<Value, 4> lstsq(Value a, Value b, std::optional<double> rcond, std::o
   Value x = mm(call("aten::linalg_pinv.atol_rtol_float", {a, Arg(), rtol}), right),
         none = no_result(real_part_of(dtype_of(a)));
   Value residuals = none;
-  if (is_less(columns_of(a), rows_of(a))) {
+  if (how != "gelsy" && is_less(columns_of(a), rows_of(a))) {
     Value off = mm(a, x) - right;
     residuals = sum(real(off * conj(off)), {rank_of(off) - 2});
   }
@@ -509,11 +509,13 @@ void add_linalg_spectral(Table& t) {
       .samples({{floats(3, 2)}});
   t.op("aten::linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, Tensor residuals, Tensor rank, Tensor singular_values)")
       .doc(
-          "The shortest X with the least |A X - B|, the squares of that, A's rank, and for the drivers gelsd and gelss its "
-          "singular values.")
+          "The shortest X with the least |A X - B|; the squares of that unless the driver is gelsy, which it is where none "
+          "is given; A's rank; and for the drivers gelsd and gelss its singular values.")
       .autocast(Autocast::Float32, Autocast::None)
       .composed(lstsq)
-      .samples({{floats(4, 2), floats(4, 3)}, {floats(2, 3), floats(2, 1), ir::Arg(), "gelsd"}});
+      .samples({{floats(4, 2), floats(4, 3)},
+                {floats(4, 2), floats(4, 3), ir::Arg(), "gels"},
+                {floats(2, 3), floats(2, 1), ir::Arg(), "gelsd"}});
 }
 
 }  // namespace brasa::ops
