@@ -405,9 +405,17 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
   auto& out = const_cast<Tensor&>(self);
   TensorImpl* target = impl_of(self);
   try {
-    check_writable(*target);
     check_numbers(op, args);
     autograd::check_in_place(self, args);
+    if (may_overlap_itself(target->sizes, target->strides)) [[unlikely]] {
+      fill_shared(op, args, self);
+      return out;
+    }
+    auto shares = [&](const Tensor& t) { return !t.is_same(self) && overlaps(*target, t); };
+    bool any = false;
+    each_tensor(args, [&](const Tensor& t) { any = any || shares(t); });
+    if (any || op.places()) [[unlikely]]
+      check_operands(op, args, self);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       Results value;
       RecordedCall recorded(*recorder, op, args);
@@ -428,9 +436,6 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
     }
     Run r(op, args, &self);
     Results results;
-    auto shares = [&](const Tensor& t) { return !t.is_same(self) && overlaps(*target, t); };
-    bool any = false;
-    each_tensor(args, [&](const Tensor& t) { any = any || shares(t); });
     if (any) {
       // What is read in another order than it is written is read from a copy.
       ArgStore apart(args);

@@ -41,6 +41,8 @@ class Operator {
   Memory memory() const { return memory_; }
   /// Changes operands although it is no in-place form (running statistics).
   bool mutates() const { return mutates_; }
+  /// Whether an operand says where in another it reads or writes: a call in place must not read what it writes at all.
+  bool places() const { return places_; }
   /// Of a factory the position of its dtype; without one it gives what the row knows as the default, float32. Else -1.
   int dtype_parameter() const { return dtype_parameter_; }
   /// The position of its layout; -1 where there is none.
@@ -64,7 +66,7 @@ class Operator {
   std::string backward_name_;
   std::vector<Parameter> parameters_;
   Memory memory_ = nullptr;
-  bool plain_ = false, mutates_ = false, casts_ = false;
+  bool plain_ = false, mutates_ = false, casts_ = false, places_ = false;
   int dtype_parameter_ = -1;
   int layout_parameter_ = -1;
   int sparse_gradient_ = -1;

@@ -46,6 +46,7 @@ Operator::Operator(const ops::Row& row)
     if (p.type == ir::ParamType::Layout) layout_parameter_ = static_cast<int>(parameters_.size());
     Parameter q{p.type, p.list, {}, p.use, p.special};
     mutates_ = mutates_ || p.mutated;
+    places_ = places_ || (p.type == ir::ParamType::Tensor && (p.name == "index" || p.name == "indices"));
     if (p.default_value && p.type != ir::ParamType::Tensor && !p.list) {
       const ir::Arg& a = *p.default_value;
       if (auto* e = a.get_if<ir::Expr>()) q.default_number = Scalar(e->constant());

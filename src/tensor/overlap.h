@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tensor/dispatch.h"
 #include "tensor/tensor_impl.h"
 
 // Elements that share memory where one of them is written.
@@ -10,5 +11,13 @@ void check_writable(const TensorImpl& t);
 
 /// Whether memory that a call writes is read by it in another order.
 bool overlaps(const TensorImpl& target, const Tensor& read);
+/// brasa::Error if PyTorch refuses a call in place of `self`, its first argument, because it reads what it writes. Dense operands of a
+/// call that goes element by element must be the written elements or apart from them, and those of one that finds places by an index
+/// apart. All others are read before anything is written.
+void check_operands(const Operator& op, CallArgs args, const Tensor& self);
+
+/// A call in place of a tensor whose elements share memory. brasa::Error unless each of them stays or gets a number, whatever is there: then each piece of
+/// memory gets what the last of the elements does that change.
+void fill_shared(Operator& op, CallArgs args, const Tensor& self);
 
 }  // namespace brasa::eager
