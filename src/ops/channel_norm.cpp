@@ -148,10 +148,17 @@ Three group_normalized(Value x, Value weight, Value bias, Expr groups, const Num
   check_parameter("group_norm", "weight", weight, {size_of(x, 1)});
   check_parameter("group_norm", "bias", bias, {size_of(x, 1)});
   check_dtypes("group_norm", x, {weight, bias});
-  std::vector<Value> s = standardized(grouped(to_opmath(x), groups), {2}, eps);
+  // [N, G, C/G, …], in which nothing is found by a division.
+  Expr n = size_of(x, 0), each = ir::floordiv(size_of(x, 1), groups), rest(1);
+  for (int64_t d = 2; d < rank_of(x); ++d) rest = rest * size_of(x, d);
+  std::vector<Value> s = standardized(prim::reshape(to_opmath(x), {n, groups, each, rest}), {2, 3}, eps);
+  auto in_groups = [&](Value p) { return prim::reshape(to_opmath(p), {Expr(1), groups, each, Expr(1)}); };
+  Value y = s[0];
+  if (weight) y = y * in_groups(weight);
+  if (bias) y = y + in_groups(bias);
   DType kept = statistics_dtype(x, weight, bias);
-  Value y = channels_scaled(prim::reshape(s[0], shape_of(x)), weight, bias);
-  return {convert(y, dtype_of(x)), convert(squeeze(s[1], 2), kept), convert(squeeze(s[2], 2), kept)};
+  auto statistics = [&](Value v) { return convert(prim::reshape(v, {n, groups}), kept); };
+  return {convert(prim::reshape(y, shape_of(x)), dtype_of(x)), statistics(s[1]), statistics(s[2])};
 }
 
 void check_elements(const char* op, Value x, Expr count) {

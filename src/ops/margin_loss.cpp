@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "ops/accepted.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -106,25 +108,22 @@ MultiLabel multilabel(Value self, Value target) {
   return m;
 }
 
-// [N, listed, others]: 1 - (x_listed - x_other) where both are what they should be and it is positive, else zero; and where.
-struct Margins {
-  Value hinge, counts;
-};
-Margins margins(const MultiLabel& m, Value is_target) {
+// [N, listed, others], or with the latter two in the other order, `listed` being the dimension of the former: 1 - (x_listed - x_other),
+// which counts where it is positive. It is -∞ or NaN where not both are what they should be.
+Value margins(const MultiLabel& m, Value is_target, int64_t listed = 1) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Shape shape = {size_of(m.x, 0), size_of(m.x, 1), size_of(m.x, 1)};
-  Value listed = prim::broadcast(gather_along(m.x, 1, m.target), shape, {0, 1});
-  Value hinge = prim::broadcast(m.x, shape, {0, 2}) - listed + 1;
-  Value pair = logical_and(prim::broadcast(m.listed, shape, {0, 1}),
-                           logical_not(prim::broadcast(convert(is_target, DType::Bool), shape, {0, 2})));
-  Value counts = logical_and(pair, gt(hinge, 0));
-  return {prim::select(counts, hinge, zeros_like(hinge)), counts};
+  Value scores = where(m.listed, gather_along(m.x, 1, m.target), constant_like(m.x, kInfinity));
+  Value others = where(convert(is_target, DType::Bool), constant_like(m.x, -kInfinity), m.x);
+  return prim::broadcast(others, shape, {0, 3 - listed}) - prim::broadcast(scores, shape, {0, listed}) + 1;
 }
 
 std::array<Value, 2> multilabel_forward(Value self, Value target, int64_t reduction) {
   MultiLabel m = multilabel(self, target);
   Value is_target = prim::scatter(zeros_like(m.x), indices_along(shape_of(m.x), 1, m.target),
                                   convert(m.listed, dtype_of(m.x)), {0, 1}, "max");
-  Value each = sum(margins(m, is_target).hinge, {1, 2}) / count(m.x, {1}, dtype_of(m.x));
+  Value hinge = margins(m, is_target);
+  Value each = sum(where(gt(hinge, 0), hinge, zeros_like(hinge)), {1, 2}) / count(m.x, {1}, dtype_of(m.x));
   Value out = reduction == kNone && rank_of(self) <= 1 ? prim::reshape(each, {}) : reduced(each, reduction);
   return {out, prim::reshape(is_target, shape_of(self))};
 }
@@ -133,9 +132,12 @@ Value multilabel_pullback(Value ct, Value self, Value target, int64_t reduction,
   MultiLabel m = multilabel(self, target);
   BRASA_CHECK(rank_of(is_target) == rank_of(self), "multilabel_margin_loss_backward: expected is_target of shape ",
               shape_of(self), ", got ", type_of(is_target));
-  Value counts = convert(margins(m, prim::reshape(is_target, shape_of(m.x))).counts, dtype_of(m.x));
+  Value in_rows = prim::reshape(is_target, shape_of(m.x));
+  // How many margins count, of each other and of each listed class. Both sums go along the middle dimension, over margins of their own:
+  // comparing again costs less than writing all pairs.
+  auto counted = [&](int64_t listed) { return sum(convert(gt(margins(m, in_rows, listed), 0), dtype_of(m.x)), {1}); };
   Value g = per_sample(ct, m.x, reduction) / count(m.x, {1}, dtype_of(m.x));
-  Value others = sum(counts, {1}) * g, listed = sum(counts, {2}) * g;
+  Value others = counted(1) * g, listed = counted(2) * g;
   return prim::reshape(prim::scatter(others, indices_along(shape_of(m.x), 1, m.target), -listed, {0, 1}, "add"),
                        shape_of(self));
 }

@@ -182,6 +182,14 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
   return out;
 }
 
+bool once_a_sum(const Group& group, const Node* n) {
+  const auto& nodes = group.graph->nodes();
+  if (!group.domain.has_reduced()) return false;
+  if (std::any_of(nodes.begin(), nodes.end(), [](const Node* x) { return prim_of(x) == Prim::Window; })) return false;
+  Expr count = n->types[0].numel();
+  return count.is(1) || count == group.domain.rows();
+}
+
 std::vector<Axis> free_axes(const Group& scatter, int64_t piece) {
   const ir::Node* n = scatter.graph->outputs()[0].value.node;
   const ir::Shape& shape = n->types[0].shape;

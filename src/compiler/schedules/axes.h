@@ -29,6 +29,8 @@ struct MergedAxes {
 };
 /// `lanes` of a vector; of 0, vectors run along the last axis. Where `order` matters, reduced dimensions stay axes of their own.
 MergedAxes merged_axes(const Group& group, int lanes = 0, bool order = false);
+/// Whether it comes once for all that a sum adds up, as a norm's root. Windows may give as many sums as there are elements: then nothing does.
+bool once_a_sum(const Group& group, const ir::Node* n);
 /// The dimensions that a scatter's indices leave free, all parallel, but the last one a vector in such pieces.
 std::vector<Axis> free_axes(const Group& scatter, int64_t piece);
 

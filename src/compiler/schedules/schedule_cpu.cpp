@@ -119,7 +119,7 @@ class Scheduler {
     for (const Node* n : g_.graph->nodes()) {
       Prim p = prim_of(n);
       if (p == Prim::Pointwise)
-        work += work_of(n);
+        work += once_a_sum(g_, n) ? 0 : work_of(n);
       else if (!is_view(p) && !is_leaf(p))
         work += 2;
     }

@@ -127,11 +127,14 @@ void Emitter::accumulate(const Node* n) {
   }
 }
 
-// What runs along a scan's loop is one scalar, also where that is a vector loop; beside a vector loop around it, a vector a copy.
+// What runs along a scan's loop is one element, which all lanes of a vector loop hold; beside a vector loop around it, a vector a copy.
 void Emitter::start_scan(const Node* n) {
-  Ranges kept = analysis_.of(n) & ~analysis_.of(n->arg<Expr>(1));
+  int loop = analysis_.loop_of(n->arg<Expr>(1));
+  Ranges kept = analysis_.of(n) & ~(Ranges{1} << loop);
+  const For& f = analysis_.loops()[loop];
+  bool lanes_run = f.kind == ForKind::Vector && !target_.baseline;
   Accumulators a;
-  llvm::Value* start = neutral(n, in_vector(kept) ? vector_.lanes : 1)[0];
+  llvm::Value* start = neutral(n, in_vector(kept) ? vector_.lanes : lanes_run ? f.width : 1)[0];
   for (size_t i = combinations(kept, in_vector(kept)); i > 0; --i) {
     a.vectors.push_back(stack(start->getType()));
     b_.CreateStore(start, a.vectors.back());
@@ -158,7 +161,8 @@ void Emitter::emit_scan(const Node* n) {
     if (factor) factor = splat(factor, lanes_of(before));
     llvm::Value* sum = joined(before, splat(item, lanes_of(before)));
     b_.CreateStore(sum, slot);
-    return set_result(n, {sum});
+    bool alike = !in_vector(kept) && lanes_of(sum) > 1;
+    return set_result(n, {alike ? b_.CreateExtractElement(sum, uint64_t{0}) : sum});
   }
   llvm::Value *none = neutral(n, lanes)[0], *run = splat(item, lanes);
   llvm::Value* one = factor ? llvm::ConstantFP::get(none->getType(), 1) : nullptr;
@@ -171,10 +175,13 @@ void Emitter::emit_scan(const Node* n) {
     run = joined(b_.CreateShuffleVector(none, run, places), run);
     if (factor) factor = emit_binary(ScalarOp::Mul, b_.CreateShuffleVector(one, factor, places), factor, t);
   }
-  llvm::Value* sums = joined(splat(before, lanes), run);
-  auto last = [&](llvm::Value* v) { return b_.CreateExtractElement(v, lanes - 1); };
-  if (factor) factor = last(factor);
-  b_.CreateStore(joined(before, last(run)), slot);
+  llvm::Value* sums = joined(before, run);
+  auto last = [&](llvm::Value* v) {
+    return b_.CreateShuffleVector(v, std::vector<int>(static_cast<size_t>(lanes), lanes - 1));
+  };
+  // A product that underflows takes as long as a hundred others: none is made twice, though its last lane comes later than one of its own.
+  bool products = factor || combiner_of(n) == "mul";
+  b_.CreateStore(products ? last(sums) : joined(before, last(run)), slot);
   set_result(n, {sums});
 }
 
