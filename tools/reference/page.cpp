@@ -60,7 +60,8 @@ std::string dtype_list(const std::vector<DType>& types) {
 
 std::string facts_text(const Operator& op) {
   std::vector<DType> dtypes;
-  bool differentiable = false, random = false, view = false, sized = false, writes = false, primitive = false;
+  bool differentiable = false, random = false, view = false, sized = false, in_place = false, has_out = false,
+       primitive = false;
   for (size_t i = 0; i < op.rows.size(); ++i) {
     const ops::Row& row = *op.rows[i];
     Facts f = facts_of(row);
@@ -71,7 +72,8 @@ std::string facts_text(const Operator& op) {
     view = view || row.view;
     sized = sized || row.count;
     primitive = primitive || row.is_primitive();
-    writes = writes || (op.functions[i] && op.functions[i]->writes);
+    in_place = in_place || (op.functions[i] && op.functions[i]->in_place);
+    has_out = has_out || (op.functions[i] && op.functions[i]->has_out);
   }
   std::string out;
   auto line = [&](std::string text) { out += str("- ", text, "\n"); };
@@ -81,7 +83,9 @@ std::string facts_text(const Operator& op) {
   if (random) line("random: draws from the generator");
   if (sized) line("the result's size depends on values");
   if (primitive) line("a primitive");
-  if (writes) line(str("also `", op.name, "_` in place and `", op.name, "_out`"));
+  if (in_place || has_out)
+    line(str("also ", in_place ? str("`", op.name, "_` in place") : "", in_place && has_out ? " and " : "",
+             has_out ? str("`", op.name, "_out`") : ""));
   return out;
 }
 
@@ -114,7 +118,7 @@ std::vector<Page> pages_of(const std::vector<gen::Signature>& functions) {
     for (size_t i = family.first; i < family.last; ++i) {
       const ops::Row& row = rows[i];
       while (function != functions.end() && function->index < i) ++function;
-      bool has = function != functions.end() && function->index == i;
+      bool has = function != functions.end() && function->index == i && !function->by_hand;
       auto it = std::find_if(page.operators.begin(), page.operators.end(),
                              [&](const Operator& op) { return op.name == row.schema.base; });
       if (it == page.operators.end()) it = page.operators.insert(it, {row.schema.base, {}, {}, {}});
