@@ -72,17 +72,19 @@ std::set<MathFunction> often(const ir::Graph& graph, MathInstructions has) {
   return out;
 }
 
-// The function whose sum with 1 is made at once, and the sum. Strictly it has to have the same bits.
+// The function whose sum with 1 is made at once, and the sum. Strictly it has to have the same bits, and where not only reduced floats are made of
+// it about those of the function in other kernels.
 struct BesideOne {
   ScalarOp function;
   X (*sum)(X);
-  bool strict;
+  bool strict, coarse;
   bool (*takes)(DType);
 };
 constexpr BesideOne kBesideOne[] = {
-    {ScalarOp::Erf, math::one_plus_erf, false, [](DType t) { return t == DType::Float32; }},
-    {ScalarOp::Tanh, math::one_plus_tanh, false, [](DType t) { return t == DType::Float32; }},
-    {ScalarOp::Exp, math::one_plus_exp, true, [](DType t) { return t == DType::Float32 || t == DType::Float64; }}};
+    {ScalarOp::Erf, math::one_plus_erf, false, false, [](DType t) { return t == DType::Float32; }},
+    {ScalarOp::Tanh, math::one_plus_tanh, false, true, [](DType t) { return t == DType::Float32; }},
+    {ScalarOp::Exp, math::one_plus_exp, true, false,
+     [](DType t) { return t == DType::Float32 || t == DType::Float64; }}};
 
 // Of a sum of 1 and such a function's result.
 struct Sum {
@@ -90,24 +92,25 @@ struct Sum {
   const ir::Node* function = nullptr;
   explicit operator bool() const { return row; }
 };
-Sum beside_one(const ir::Node* n, bool strict) {
+Sum beside_one(const ir::Node* n, bool strict, bool coarse) {
   if (scalar_op_of(n->op) != ScalarOp::Add) return {};
   for (size_t i : {0, 1}) {
     const ir::Node *a = n->arg<ir::Value>(i).node, *b = n->arg<ir::Value>(1 - i).node;
     const auto* one = is_constant(b) ? b->args[0].get_if<double>() : nullptr;
     if (!one || *one != 1) continue;
     for (const BesideOne& row : kBesideOne)
-      if (row.function == scalar_op_of(a->op) && row.takes(n->types[0].dtype) && (row.strict || !strict))
+      if (row.function == scalar_op_of(a->op) && row.takes(n->types[0].dtype) && (row.strict || !strict) &&
+          (coarse || !row.coarse))
         return {&row, a};
   }
   return {};
 }
 
 // Functions that are nowhere but in such sums, which is how a GELU and a sigmoid have them.
-std::set<const ir::Node*> only_beside_one(const ir::Graph& graph, bool strict) {
+std::set<const ir::Node*> only_beside_one(const ir::Graph& graph, bool strict, const std::vector<bool>& coarse) {
   std::set<const ir::Node*> found, others;
   for (const ir::Node* n : graph.nodes()) {
-    Sum sum = beside_one(n, strict);
+    Sum sum = beside_one(n, strict, coarse[n->id]);
     if (sum) found.insert(sum.function);
     n->for_each_input([&](ir::Value v) {
       if (v.node != sum.function) others.insert(v.node);
@@ -148,7 +151,8 @@ bool computes_in_double(ScalarOp op) {
 }
 
 ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool strict) {
-  std::set<const ir::Node*> in_sums = only_beside_one(graph, strict);
+  std::vector<bool> coarse = has.gpu && !strict ? only_rounded(graph) : std::vector<bool>(graph.nodes().size());
+  std::set<const ir::Node*> in_sums = only_beside_one(graph, strict, coarse);
   std::set<MathFunction> kept = has.gpu ? std::set<MathFunction>() : often(graph, has);
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(graph.level());
@@ -159,10 +163,9 @@ ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool stri
   math::Context context(builder, result, has, strict);
   ir::ValueMap map;
   std::unordered_set<const ir::Node*> rounded = compared(graph);
-  std::vector<bool> coarse = has.gpu && !strict ? only_rounded(graph) : std::vector<bool>(graph.nodes().size());
   for (ir::Node* n : graph.nodes()) {
     if (in_sums.count(n)) continue;
-    Sum sum = beside_one(n, strict);
+    Sum sum = beside_one(n, strict, coarse[n->id]);
     context.coarse = coarse[n->id];
     if (int i = graph.input_index(n->out()); i >= 0) {
       map.set(n->out(), out.add_input(n->types[0], graph.inputs()[i].name));

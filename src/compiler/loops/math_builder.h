@@ -130,7 +130,7 @@ BRASA_MATH_DOUBLE_FUNCTIONS(BRASA_MATH_FUNCTION)
 X one_plus_erf(X x);
 /// The same bits as 1 + exp(x).
 X one_plus_exp(X x);
-/// 1 + tanh x in float32: 1 or less as 2 / (1 + e^-2x).
+/// 1 + tanh x in float32 on a GPU: as 2 / (1 + e^-2x).
 X one_plus_tanh(X x);
 /// 2^x where that is a normal number.
 X exp2_of_normal(X x);
