@@ -45,6 +45,18 @@ TEST(Dot, TilesReadWholePanels) {
   }
 }
 
+// Few columns by a transposed operand, whose rows fill a vector or not; in batches, and along several dimensions.
+TEST(Dot, FewColumnsByATransposedOperand) {
+  for (int64_t columns : {0, 1, 2, 7, 8, 16})
+    for (int64_t rows : {0, 1, 15, 16, 40}) {
+      auto product = [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {1}, {0}, {0})}; };
+      check_both({{DType::Float32, {3, 20, rows}}, {DType::Float32, {3, 20, columns}}}, product);
+      check_both({{DType::BFloat16, {3, 20, rows}}, {DType::BFloat16, {3, 20, columns}}}, product);
+      check_both({{DType::Float64, {20, 2, rows}}, {DType::Float64, {columns, 20, 2}}},
+                 [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {0, 1}, {1, 2}, {}, {})}; });
+    }
+}
+
 // Rows that lie a multiple of 4096 bytes apart fall on one place of the first cache. It has room for as many as a tile has, so that they are
 // read as they lie: columns alone become panels.
 TEST(Dot, RowsThatFallOnOnePlaceAreReadAsTheyLie) {
