@@ -292,11 +292,10 @@ class Contractions {
       bool wide = in_b && in_b->column.is(1),
            deep = in_a && in_b && in_a->column.is(1) && in_b->row.is(1) && !wide && !in_b->column.is(0);
       // Packing costs a pass over an operand, and pays where its elements are used often. A row of panels never ends in part of a
-      // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once, or where parts of
-      // rows that lie apart would fall on few places of that cache. Pairs ask for words.
-      bool full = n.is_constant() && n.constant() % tile.columns() == 0,
-           apart = full && n.constant() > tile.columns() && in_b && in_b->row != n;
-      bool pack = tiles || (wide ? at_least(m, kPackingRows) && (!full || apart || in_words || at_least(n * k, kLarge))
+      // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once. Pairs ask for
+      // words.
+      bool full = n.is_constant() && n.constant() % tile.columns() == 0;
+      bool pack = tiles || (wide ? at_least(m, kPackingRows) && (!full || in_words || at_least(n * k, kLarge))
                                  : !deep || m_.one_order || at_least(m, 48));
       bool words = pack && in_words;
       // Of like signs those of b are turned, which moves each row of the product by as much.
