@@ -84,7 +84,8 @@ if(gen_sources AND TARGET brasa_ops)
   # Listed as by-products: brasa-gen leaves an unchanged file alone, and then nothing that includes it is rebuilt.
   set(generated ${BRASA_GENERATED_DIR}/include/brasa/ops_generated.h
                 ${BRASA_GENERATED_DIR}/include/brasa/tensor_methods.inc
-                ${BRASA_GENERATED_DIR}/include/brasa/operator_names.inc ${BRASA_GENERATED_DIR}/include/brasa/ops_forwarding.h ${BRASA_GENERATED_DIR}/ops_generated.cpp)
+                ${BRASA_GENERATED_DIR}/include/brasa/operator_names.inc
+                ${BRASA_GENERATED_DIR}/include/brasa/ops_forwarding.h ${BRASA_GENERATED_DIR}/ops_generated.cpp)
   add_custom_command(
     OUTPUT ${BRASA_GENERATED_DIR}/stamp
     BYPRODUCTS ${generated}

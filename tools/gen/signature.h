@@ -29,8 +29,8 @@ struct Signature {
   Result result = Result::Tensor;
   size_t results = 1;
   bool options = false;  // takes TensorOptions, whose requires_grad the result gets
-  bool by_hand =
-      false;  // <brasa/tensor.h> and <brasa/factories.h> declare it: only what writes into tensors is generated
+  /// <brasa/tensor.h> and <brasa/factories.h> declare it: only what writes into tensors is generated.
+  bool by_hand = false;
   bool in_place = false;  // has the form name_
   bool has_out = false;   // has the form name_out
 };

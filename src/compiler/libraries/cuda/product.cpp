@@ -209,48 +209,22 @@ std::optional<Activated> activated(const Node& n) {
   return activated(all);
 }
 
-bool has(const std::vector<const Node*>& all, const Node* n) {
-  return std::find(all.begin(), all.end(), n) != all.end();
-}
-
-// Whether others read a node than these and the last one.
-bool is_read_elsewhere(const ir::Graph& graph, const Node* n, const std::vector<const Node*>& inside,
-                       const Node* last) {
-  bool elsewhere = std::any_of(graph.outputs().begin(), graph.outputs().end(),
-                               [&](const ir::Output& o) { return o.value.node == n; });
-  for (const Node* reader : live_nodes(graph))
-    if (reader != last && !has(inside, reader)) reader->for_each_input([&](Value v) { elsewhere |= v.node == n; });
-  return elsewhere;
-}
-
-// Whether `n` is made of `of`.
-bool is_made_of(const Node* n, const Node* of) {
-  std::vector<const Node*> stack = {n};
-  std::unordered_set<const Node*> seen;
-  while (!stack.empty()) {
-    const Node* top = stack.back();
-    stack.pop_back();
-    if (top == of) return true;
-    top->for_each_input([&](Value v) {
-      if (v.node->id >= of->id && seen.insert(v.node).second) stack.push_back(v.node);
-    });
-  }
-  return false;
-}
-
 // Something else that is made of the same two tensors and goes to memory, as an activation that is computed again beside its derivative.
 struct Beside {
   const Node* node;
   Activated both;
 };
 std::optional<Beside> made_beside(const ir::Graph& graph, const Node& n, const Activation& a) {
+  // It is made of these two alone, but `n` may be made of it.
+  std::vector<bool> before(graph.nodes().size());
+  before[n.id] = true;
+  ir::add_operands(graph, before);
   for (const Node* beside : live_nodes(graph)) {
-    if (beside == &n || beside->types[0].shape != n.types[0].shape || !converts(beside)) continue;
+    if (before[beside->id] || beside->types[0].shape != n.types[0].shape || !converts(beside)) continue;
     const Node* pair[] = {beside, &n};
     auto both = activated(pair);
     if (!both || both->activation.of != a.of || both->activation.other != a.other) continue;
-    if (is_made_of(&n, beside) || is_made_of(beside, &n) || !goes_to_memory(graph, *beside)) continue;
-    return Beside{beside, std::move(*both)};
+    if (goes_to_memory(graph, *beside)) return Beside{beside, std::move(*both)};
   }
   return std::nullopt;
 }
@@ -277,15 +251,23 @@ std::optional<Covered> covers_activated(const ir::Graph& graph, const Node& n) {
   auto rows = a->product->types[0].shape[0].maybe_constant(), columns = a->product->types[0].shape[1].maybe_constant();
   if ((rows && *rows < kLeastRows) || !columns || *columns < kLeastColumns) return std::nullopt;
   // What the function is of is kept for its derivative.
+  std::unordered_map<const Node*, int> uses = ir::count_uses(graph);
   auto covered = [&](const Activated& all, std::vector<const Node*> results) {
     Covered out{all.activation.inside, {}, std::move(results)};
     out.inside.insert(out.inside.end(), out.results.begin(), out.results.end());
     const Node* of = all.activation.of.node;
     out.inside.push_back(of);
+    std::unordered_map<const Node*, int> reads;
+    auto note = [&](const Node* reader) { reader->for_each_input([&](Value v) { ++reads[v.node]; }); };
+    note(&n);
+    for (const Node* reader : out.inside) note(reader);
     // What is widened once for all its readers is theirs, too.
-    for (const Node* w : all.activation.widens)
-      if (!is_read_elsewhere(graph, w, out.inside, &n)) out.inside.push_back(w);
-    if (is_read_elsewhere(graph, of, out.inside, &n)) out.results.push_back(of);
+    for (const Node* w : all.activation.widens) {
+      if (reads[w] != uses[w]) continue;
+      out.inside.push_back(w);
+      note(w);
+    }
+    if (reads[of] != uses[of]) out.results.push_back(of);
     return out;
   };
   Covered out = covered(*a, {});
