@@ -180,13 +180,15 @@ void mark_overwritten(Plan& plan) {
 }
 
 // What kernels may read before those before them have ended, as none of these writes it: a run of kept launches begins when all that came
-// before it is done.
+// before it is done, for which its first kernel of loops waits.
 void mark_unwritten(Plan& plan) {
   std::unordered_set<int> written;
+  bool begun = false;
   for (size_t s = 0; s < plan.steps.size(); ++s) {
     Group& g = plan.steps[s];
+    begun = begun || (g.kind == GroupKind::Loops && s >= plan.prepared);
     auto input = [&](size_t i) { return plan.places[s][i].kind == Place::Input; };
-    for (size_t i = 0; i < g.inputs.size() && g.kind == GroupKind::Loops; ++i)
+    for (size_t i = 0; i < g.inputs.size() && (begun || g.kind == GroupKind::Loops); ++i)
       g.unwritten.push_back(input(i) && !written.count(plan.places[s][i].index) && !g.takes_value(i));
     for (size_t i = g.inputs.size(); i < plan.places[s].size(); ++i)
       if (input(i)) written.insert(plan.places[s][i].index);

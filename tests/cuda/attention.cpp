@@ -313,7 +313,7 @@ TEST(Attention, EagerCallsOfWideHeadsFirst) {
 }
 
 // One query, with a mask of a batch that leaves out some keys, none, or all; a row of keys and values beside the others.
-void check_row(DType dtype, int64_t keys, int64_t features, bool cached, int64_t start = 0) {
+void check_row(DType dtype, int64_t keys, int64_t features, bool cached, int64_t start = 0, bool early = false) {
   Device gpu(kCUDA);
   Case c{dtype, 1, keys, features, false, start};
   std::string what = str(text(c), cached ? " cached" : "");
@@ -336,6 +336,7 @@ void check_row(DType dtype, int64_t keys, int64_t features, bool cached, int64_t
       of(query.there),          of(key.there),      of(value.there), mask_rows, number.data_ptr(),
       of(key_row.there),        of(value_row.there)};
   a.kind.cached = cached;
+  a.kind.early = early;
   run_attention_of_row(a, of(out.transpose(1, 2)), runtime::device_of(gpu), runtime::kDefaultStream);
   expect_close(out.cpu().transpose(1, 2), want, what);
 }
@@ -355,6 +356,9 @@ TEST(Attention, OfRowsByClusters) {
   EXPECT_EQ(clusters(), 0);
   check_row(kBFloat16, 129, 64, true);
   EXPECT_EQ(clusters(), 1);
+  for (bool cached : {false, true})
+    for (int64_t keys : {0, 65, 129, 700}) check_row(kBFloat16, keys, 64, cached && keys, 0, true);
+  EXPECT_EQ(clusters(), 7);
 }
 
 // A token's attention to caches, into which its own row goes, with a mask: one launch, which reads the caches where they are.
@@ -405,6 +409,23 @@ TEST(Attention, OfATokenIsOneCall) {
   Tensor want =
       scaled_dot_product_attention(here[0].to(kFloat64), written(keys.select(0, 1), 0), written(here[2], 1), here[5]);
   expect_close(out.cpu().transpose(1, 2), want, "a token");
+}
+
+// In a kept run a cluster reads keys and values while what runs before it ends, unless that writes them, or there is none that waited.
+TEST(Attention, OfOneQueryBeginsEarly) {
+  auto heads_of = [](int64_t rows) { return randn({1, kHeads, rows, 64}).to(kBFloat16).to(kCUDA); };
+  Tensor q = heads_of(1), k = heads_of(130), mask = (arange(130, kInt64) <= 90).to(kCUDA);
+  auto attended = [mask](const Tensor& query, const Tensor& keys) {
+    return scaled_dot_product_attention(query, keys, keys, mask);
+  };
+  auto waiting = [&](const std::function<Tensor(const Tensor&)>& f) {
+    test::Counted launches(test::fake_driver(), "cuLaunchKernel"), early(test::fake_driver(), "cuLaunchKernelEx");
+    compile(f, {.mode = "reduce-overhead"})(q);
+    return launches() - early();
+  };
+  EXPECT_EQ(waiting([=](const Tensor& x) { return attended(x, k).neg(); }), 2);
+  EXPECT_EQ(waiting([=](const Tensor& x) { return attended(x.neg(), k.neg()); }), 2);
+  EXPECT_EQ(waiting([=](const Tensor& x) { return attended(x.neg(), k); }), 1);
 }
 
 // Of operators: with a mask of bools, of one query.
@@ -492,6 +513,7 @@ TEST(Attention, Assembles) {
                                   cached ? "-arch=sm_90a" : "-arch=sm_80"))
           << features;
       kind.blocks = 8;
+      kind.early = cached;
       EXPECT_TRUE(test::assembles(runtime::cuda::attention_kernel(AttentionPass::OfRow, kind).text, "-arch=sm_90a"))
           << features << " in clusters";
     }

@@ -73,10 +73,11 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
     if (const auto& k = s.kernel.baseline; k && std::find(baseline_.begin(), baseline_.end(), k) == baseline_.end())
       baseline_.push_back(k);
   all_optimized_ = baseline_.empty();
-  auto own =
-      std::find_if(parts_.steps.begin(), parts_.steps.end(), [](const Step& s) { return !s.call && !s.library; });
-  if (parts_.keep && own != parts_.steps.end()) first_kernel_ = &*own;
-  if (parts_.keep) plan_keeping();
+  if (parts_.keep) {
+    size_t prepared = parts_.prepared ? parts_.batches[parts_.prepared - 1].end : 0;
+    find_first_kernels({0, prepared});
+    plan_keeping();
+  }
   if (!device.on_host() && !keeper_ && parts_.ahead) plan_ahead();
 }
 
@@ -229,7 +230,7 @@ runtime::Launch CompiledGraph::launch_of(const Step& s, const Slots& slots, size
           s.grain,
           static_cast<size_t>(s.scratch(symbols)),
           static_cast<int64_t>(calls),
-          &s == first_kernel_};
+          std::find(first_kernels_.begin(), first_kernels_.end(), &s) != first_kernels_.end()};
 }
 
 // The one place where a device waits for the host: functions of libraries that only the host has (see libraries/) run there, on
@@ -295,6 +296,14 @@ const Executable& CompiledGraph::unaligned() const {
   std::lock_guard lock(unaligned_mutex_);
   if (!unaligned_) unaligned_ = parts_.unaligned();
   return *unaligned_;
+}
+
+void CompiledGraph::find_first_kernels(std::initializer_list<size_t> starts) {
+  for (size_t start : starts) {
+    auto own = std::find_if(parts_.steps.begin() + static_cast<std::ptrdiff_t>(start), parts_.steps.end(),
+                            [](const Step& s) { return !s.call && !s.library; });
+    if (own != parts_.steps.end()) first_kernels_.push_back(&*own);
+  }
 }
 
 const int64_t* CompiledGraph::with_defined(const int64_t* symbols, Symbols& all) const {

@@ -144,6 +144,7 @@ class CompiledGraph final : public Executable {
   void run_prepared(const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
                     std::span<const Operand> outputs) const;
   void run_steps(size_t n, const Run& r) const;
+  void find_first_kernels(std::initializer_list<size_t> starts);
   void plan_keeping();
   /// False, with nothing done, where this run is not kept.
   bool run_kept(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
@@ -168,8 +169,9 @@ class CompiledGraph final : public Executable {
   std::vector<std::shared_ptr<BaselineKernel>> baseline_;  // those that began with baseline code, each once
   mutable std::atomic<bool> all_optimized_;
   mutable std::atomic<uint32_t> timed_{0};  // batches that ran until all were optimized
-  /// Where kernels read what nobody writes before others have ended (Group::unwritten): it waits for all that came before the run.
-  const Step* first_kernel_ = nullptr;
+  /// Where kernels read what nobody writes before others have ended (Group::unwritten): they wait for all that came before the run, which may
+  /// begin behind what is prepared.
+  std::vector<const Step*> first_kernels_;
   runtime::KeepsWork* keeper_ = nullptr;  // null: launches are not kept
   std::vector<bool> same_;                // by batch: all of its slots are the same in each kept run
   mutable KeptRuns kept_;

@@ -85,15 +85,16 @@ bool is_of_head(const Attention& a, const Device& device) {
          device.properties().limits.shared_memory_per_block_optin >= kBytes;
 }
 
-// How many blocks share a head's keys: where there are processors without a head, as many as have enough rows each.
+// How many blocks share a head's keys: where there are processors without a head, as many as have enough rows each. Clusters of eight find no
+// place while what runs before is still there.
 int blocks_of_row(const AttentionOfRow& a, const Device& device) {
-  constexpr int kMost = 8;
+  const int most = a.kind.early ? 4 : 8;
   constexpr int64_t kRows = 64;
   const runtime::Properties& properties = device.properties();
   if (properties.limits.major != kHopper) return 1;
   int64_t heads = a.batches * a.heads;
   int blocks = 1;
-  while (blocks < kMost && 2 * blocks * heads <= properties.processors && a.keys > blocks * kRows) blocks *= 2;
+  while (blocks < most && 2 * blocks * heads <= properties.processors && a.keys > blocks * kRows) blocks *= 2;
   return blocks;
 }
 
@@ -114,6 +115,7 @@ void run_attention_of_row(const AttentionOfRow& a, const Heads& out, Device& dev
   AttentionKind kind = a.kind;
   for (const Heads& h : read) kind.wide = kind.wide && is_aligned(h, kind);
   kind.blocks = blocks_of_row(a, device);
+  kind.early = a.kind.early && kind.blocks > 1;
   const ReadyKernel& kernel = ready(AttentionPass::OfRow, kind, device);
   std::vector<Slot> slots = {static_cast<Slot>(a.keys), static_cast<Slot>(a.heads),
                              bits(static_cast<float>(a.scale * kLog2E))};

@@ -24,21 +24,23 @@ class Kernel final : public AttentionTiles {
     key_ = {beside(key), key.step};
     value_ = {beside(value), value.step};
     mask_ = mask;
-    if (kind_.cached) {
-      key_row_ = beside(next_rows());
-      value_row_ = beside(next_rows());
-      Reg at = next_parameter();
-      cached_at_ = p_.r("cvt.u32.u64", p_.d("ld.global.b64", str("[", at, "]")));
-    }
-    for (const Reg& pair : loaded(beside(query)))
-      for (const Reg& each : widened(pair)) query_.push_back(p_.f("mul.f32", each, scale2_));
-    most_ = p_.f("mov.f32", number(kLowest));
-    total_ = p_.f("mov.f32", number(0));
+    begin_rows();
     if (clustered()) {
       p_.op("griddepcontrol.launch_dependents");  // what comes behind waits for this kernel itself
       p_.op("barrier.cluster.arrive.aligned");    // this block's shared memory is there
     }
-    for (int e = 0; e < 8; ++e) sum_.push_back(p_.f("mov.f32", number(0)));
+    if (kind_.early) {
+      load_rows();
+      p_.op("griddepcontrol.wait");
+    }
+    for (const Reg& pair : loaded(beside(query)))
+      for (const Reg& each : widened(pair)) query_.push_back(p_.f("mul.f32", each, scale2_));
+    if (kind_.cached) {
+      key_row_ = loaded(beside(next_rows()));
+      value_row_ = loaded(beside(next_rows()));
+      cached_at_ = p_.r("cvt.u32.u64", p_.d("ld.global.b64", str("[", next_parameter(), "]")));
+    }
+    if (!kind_.early) load_rows();
     over_all_keys();
     join_lanes();
     join_warps(out);
@@ -80,62 +82,81 @@ class Kernel final : public AttentionTiles {
   }
   Reg beside(const Rows& rows) { return p_.d("add.s64", rows.start, copy_bytes_); }
   // 16 bytes.
-  Regs loaded(const Reg& at) {
-    Regs out;
-    if (kind_.wide) {
-      out = p_.fresh('r', 4);
-      p_.op("ld.global.v4.b32", braces(out), str("[", at, "]"));
-      return out;
-    }
-    for (int i = 0; i < 8; i += 2) {
+  void load(const Regs& to, const Reg& at) {
+    if (kind_.wide) return p_.op("ld.global.v4.b32", braces(to), str("[", at, "]"));
+    for (int i = 0; i < 4; ++i) {
       Regs halves = p_.fresh('h', 2);
-      for (int k : {0, 1}) p_.op("ld.global.b16", halves[k], str("[", at, "+", 2 * (i + k), "]"));
-      out.push_back(p_.r("mov.b32", braces(halves)));
+      for (int k : {0, 1}) p_.op("ld.global.b16", halves[k], str("[", at, "+", 2 * (2 * i + k), "]"));
+      p_.op("mov.b32", to[i], braces(halves));
     }
+  }
+  Regs loaded(const Reg& at) {
+    Regs out = p_.fresh('r', 4);
+    load(out, at);
     return out;
   }
 
   struct Row {
+    Reg inside, place;  // behind the last one it is that, and not attended to
     Regs key, value;
-    Reg attended;
   };
-  Row row(const Reg& place) {
-    Reg inside = p_.p("setp.lt.u32", place, keys_);
-    Reg row = p_.r("min.u32", place, p_.r("sub.u32", keys_, 1));
-    Reg key = row_address(key_, row), value = row_address(value_, row);
-    if (kind_.cached) {
-      Reg here = p_.p("setp.eq.u32", row, cached_at_);
-      key = p_.d("selp.b64", key_row_, key, here);
-      value = p_.d("selp.b64", value_row_, value, here);
+  // The first row of the block's next ones, and that of these lanes.
+  void begin_rows() {
+    first_ = p_.r("mov.u32", 0);
+    own_ = p_.r("div.u32", thread_, lanes_);
+    if (clustered())
+      for (const Reg& r : {first_, own_}) p_.op("mad.lo.u32", r, rank_, rows_of_block(), r);
+    for (int i = 0; i < kTogether; ++i)
+      rows_.push_back({p_.fresh('p'), p_.fresh('r'), p_.fresh('r', 4), p_.fresh('r', 4)});
+  }
+  Reg more_rows() { return p_.p("setp.lt.u32", first_, keys_); }
+  void load_rows() {
+    p_.when(more_rows(), [&] {
+      for (int i = 0; i < kTogether; ++i) {
+        const Row& row = rows_[i];
+        Reg place = p_.r("add.u32", own_, i * rows_at_once());
+        p_.op("setp.lt.u32", row.inside, place, keys_);
+        p_.op("min.u32", row.place, place, p_.r("sub.u32", keys_, 1));
+        load(row.key, row_address(key_, row.place));
+        load(row.value, row_address(value_, row.place));
+      }
+    });
+  }
+  Reg attended(const Row& row) {
+    Reg byte = p_.r("ld.global.u8", str("[", row_address(mask_, row.place), "]"));
+    return p_.p("setp.lt.and.u32", p_.r("mov.u32", 0), byte, row.inside);
+  }
+  // What came in the place of one row.
+  void replace(const Row& row) {
+    Reg here = p_.p("setp.eq.u32", row.place, cached_at_);
+    for (int i = 0; i < 4; ++i) {
+      p_.op("selp.b32", row.key[i], key_row_[i], row.key[i], here);
+      p_.op("selp.b32", row.value[i], value_row_[i], row.value[i], here);
     }
-    Reg byte = p_.r("ld.global.u8", str("[", row_address(mask_, row), "]"));
-    Regs k = loaded(key), v = loaded(value);
-    Reg none = p_.r("mov.u32", 0);
-    return {k, v, p_.p("setp.lt.and.u32", none, byte, inside)};
   }
   // The score of a row, the same in all of its lanes.
-  Reg score(const Row& row) {
+  Reg score(const Row& row, const Reg& attended) {
     Reg s = p_.f("mov.f32", number(0));
     for (int i = 0; i < 4; ++i) {
       std::array<Reg, 2> k = widened(row.key[i]);
       for (int e : {0, 1}) p_.op("fma.rn.f32", s, query_[2 * i + e], k[e], s);
     }
     if (!has_chunk_.empty()) s = p_.f("selp.f32", s, number(0), has_chunk_);
-    return p_.f("selp.f32", over_lanes("add.f32", s, lanes_), number(-kInfinity), row.attended);
+    return p_.f("selp.f32", over_lanes("add.f32", s, lanes_), number(-kInfinity), attended);
   }
 
   void over_all_keys() {
-    Reg first = p_.r("mov.u32", 0), own = p_.r("div.u32", thread_, lanes_);
-    if (clustered())
-      for (const Reg& r : {first, own}) p_.op("mad.lo.u32", r, rank_, rows_of_block(), r);
-    p_.loop([&] { return p_.p("setp.lt.u32", first, keys_); },
+    most_ = p_.f("mov.f32", number(kLowest));
+    total_ = p_.f("mov.f32", number(0));
+    for (int e = 0; e < 8; ++e) sum_.push_back(p_.f("mov.f32", number(0)));
+    p_.loop([&] { return more_rows(); },
             [&] {
-              std::vector<Row> rows;
-              for (int i = 0; i < kTogether; ++i) rows.push_back(row(p_.r("add.u32", own, i * rows_at_once())));
-              Regs scores;
+              Regs scores, attends;
+              for (const Row& row : rows_) attends.push_back(attended(row));
               Reg most = most_;
-              for (const Row& r : rows) {
-                scores.push_back(score(r));
+              for (int i = 0; i < kTogether; ++i) {
+                if (kind_.cached) replace(rows_[i]);
+                scores.push_back(score(rows_[i], attends[i]));
                 most = p_.f("max.f32", most, scores.back());
               }
               shrink_to(most);
@@ -143,11 +164,12 @@ class Kernel final : public AttentionTiles {
                 Reg weight = exp2(p_.f("sub.f32", scores[i], most_));
                 p_.op("add.f32", total_, total_, weight);
                 for (int k = 0; k < 4; ++k) {
-                  std::array<Reg, 2> v = widened(rows[i].value[k]);
+                  std::array<Reg, 2> v = widened(rows_[i].value[k]);
                   for (int e : {0, 1}) p_.op("fma.rn.f32", sum_[2 * k + e], weight, v[e], sum_[2 * k + e]);
                 }
               }
-              for (const Reg& r : {first, own}) p_.op("add.u32", r, r, kTogether * rows_at_once());
+              for (const Reg& r : {first_, own_}) p_.op("add.u32", r, r, kTogether * rows_at_once());
+              load_rows();
             });
   }
   void shrink_to(const Reg& most) {
@@ -223,9 +245,10 @@ class Kernel final : public AttentionTiles {
 
   const int chunks_, lanes_;
   Rows key_, value_, mask_;
-  Reg key_row_, value_row_, cached_at_, has_chunk_;
+  Reg cached_at_, has_chunk_, first_, own_;
   Reg rank_;  // of the block in its cluster
-  Regs query_, sum_;
+  std::vector<Row> rows_;
+  Regs key_row_, value_row_, query_, sum_;
   Reg most_, total_;
 };
 

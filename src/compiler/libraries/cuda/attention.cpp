@@ -349,6 +349,7 @@ class AttentionOfRowCall final : public DeviceCall {
       Source at = source_of(g, n.arg<Value>(5), is_anywhere);
       at_ = {at.input, at.dtype, SizeProgram(at.steps.offset), SizeProgram(0), SizeProgram(0), SizeProgram(0)};
     }
+    kind_.early = !g.unwritten.empty() && g.unwritten[operands_[1].tensor] && g.unwritten[operands_[2].tensor];
     result_ = result(g, g.graph->outputs()[0].value);
   }
 
