@@ -28,6 +28,7 @@ struct Call {
   size_t step = 0, library = 0;  // of implementations()
   std::string graph;
   std::vector<std::vector<Expr>> output_strides;
+  std::vector<bool> unwritten;
 };
 
 template <class T, class U>
@@ -83,7 +84,7 @@ void fields(A& a, Is<KernelCost> auto& c) {
 }
 template <class A>
 void fields(A& a, Is<Call> auto& c) {
-  a(c.step, c.library, c.graph, c.output_strides);
+  a(c.step, c.library, c.graph, c.output_strides, c.unwritten);
 }
 
 template <class T>
@@ -204,6 +205,9 @@ Group group_of(const Call& c) {
   for (const ir::Input& in : group.graph->inputs()) group.inputs.push_back(in.value);
   for (const ir::Output& out : group.graph->outputs()) group.outputs.push_back(out.value);
   group.output_strides = c.output_strides;
+  group.unwritten = c.unwritten;
+  BRASA_CHECK(c.unwritten.empty() || c.unwritten.size() == group.inputs.size(), "a kept call is of ",
+              group.inputs.size(), " inputs, not of ", c.unwritten.size());
   return group;
 }
 
@@ -295,7 +299,7 @@ std::string assembled_bytes(const Assembled& made, const Plan& plan, const ir::F
   for (size_t s = 0; s < made.parts.steps.size(); ++s) {
     const Group& group = plan.steps[made.parts.steps[s].group];
     if (group.kind == GroupKind::Library)
-      calls.push_back({s, place_of(group.library), ir::print(*group.graph), group.output_strides});
+      calls.push_back({s, place_of(group.library), ir::print(*group.graph), group.output_strides, group.unwritten});
   }
   Writer body;
   body(made.parts, made.texts, made.costs, made.relies_on_alignment, calls);
