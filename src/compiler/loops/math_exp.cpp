@@ -62,9 +62,7 @@ X less_ln2(X x, X n, int parts = 1) {
 X exp_reduced(X r, double factor = 1) { return factor + r * (factor + r * polynomial(r, kExp32, kExp64, factor)); }
 
 // 2^f for |f| <= 1/2.
-X exp2_reduced(X f) {
-  return 1 + f * (kLn2 + f * polynomial(f, kExp32, kExp64, kLn2 * kLn2, kLn2));
-}
+X exp2_reduced(X f) { return 1 + f * (kLn2 + f * polynomial(f, kExp32, kExp64, kLn2 * kLn2, kLn2)); }
 
 // e^x where that is a normal number, or infinite because x = exp_high.
 X exp_in_range(X x) {
