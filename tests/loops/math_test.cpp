@@ -435,5 +435,23 @@ TEST(MathWithAvx2, NumbersAreOperandsInMemory) {
   EXPECT_GT(read, made) << code;
 }
 
+// The instruction gives the other operand where one is NaN: of an item a NaN is asked for, of what was there before none.
+TEST(Math, MaximaAreInstructions) {
+  for (const char* target : {"x86-64+avx2", "x86-64+avx512"}) {
+    Kernel k;
+    Expr n = Expr::size(0), i = k.b.loop("vector", n, 8);
+    Value x = k.b.buffer(DType::Float32, n), y = k.b.buffer(DType::Float32, n), z = k.b.buffer(DType::Float32, n);
+    k.b.store(z, i, k.b.op("max", {k.b.load(x, i), k.b.load(y, i)}));
+    std::string code = show_kernel(k.graph, target, "assembly");
+    auto count = [&](const char* instruction) {
+      int found = 0;
+      for (size_t at = 0; (at = code.find(instruction, at)) != code.npos; ++at) ++found;
+      return found;
+    };
+    EXPECT_GT(count("vmax"), 0) << code;
+    EXPECT_EQ(count("vcmp"), count("vmax")) << code;
+  }
+}
+
 }  // namespace
 }  // namespace brasa::compiler::test

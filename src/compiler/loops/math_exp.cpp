@@ -61,6 +61,9 @@ X less_ln2(X x, X n, int parts = 1) {
 // e^r · factor for |r| <= ln 2 / 2.
 X exp_reduced(X r, double factor = 1) { return factor + r * (factor + r * polynomial(r, kExp32, kExp64, factor)); }
 
+// 2^f for |f| <= 1/2.
+X exp2_reduced(X f) { return 1 + f * (kLn2 + f * polynomial(f, kExp32, kExp64, kLn2 * kLn2, kLn2)); }
+
 // e^x where that is a normal number, or infinite because x = exp_high.
 X exp_in_range(X x) {
   if (Context::current().has.scales) {
@@ -224,7 +227,7 @@ X exp2(X x) {
 X exp2_of_normal(X x) {
   if (by_instructions(x)) return op(ScalarOp::Exp2, x);
   Nearest n = nearest(x, 1, limits(x).bias);
-  return exp_reduced((x - n.number) * kLn2) * power(bits(n.sum));
+  return exp2_reduced(x - n.number) * power(bits(n.sum));
 }
 
 X exp2_or_zero(X x) {

@@ -49,10 +49,12 @@ X erf(X x) {
 }
 
 X one_plus_erf(X x) {
-  X a = abs(x);
-  if (!Context::current().has.gpu) a = at_most(a, 10.5);  // even and odd powers of infinity have no sum
-  X rest = exp2_or_zero(a * polynomial(a, kErfcLog2));
-  return select(x < 0.0, rest, 2 - rest);
+  // From here on erfc is taken for 0. Even and odd powers of infinity have no sum, either.
+  constexpr double kVanishes = 8;
+  X a = abs(x), near = at_most(a, kVanishes);
+  X rest = select(a > kVanishes, like(a, 0), exp2_of_normal(near * polynomial(near, kErfcLog2)));
+  X all = bits(x);
+  return select(all < like(all, 0), rest, 2 - rest);
 }
 
 X erfc(X x) {

@@ -30,6 +30,10 @@ constexpr int64_t kSecondCache = 1 << 20;
 constexpr int64_t kUnknownPanels = 16;
 // Tasks for each thread before blocks of rows are as large as the second cache has room for.
 constexpr int kTasks = 4;
+// Tasks for each thread of which the last one is a small part: threads that begin together end about together.
+constexpr int64_t kEvenTasks = 32;
+// Tiles of rows for which a panel is read from beyond the second cache are at least so many.
+constexpr int64_t kRowsOfFarPanel = 16;
 // Elements along a side of a tile: of most types a few cache lines.
 constexpr int64_t kTile = 32;
 // A scatter's updates are read once for each piece of their rows, and memory sends the next lines of a long piece ahead. Threads share pieces.
@@ -376,6 +380,8 @@ class Scheduler {
     if (!s_.stage_rows && size(k, 512) * size(n, 512) * bytes > kSecondCache) {
       int64_t most = std::clamp<int64_t>(kSecondCache / row_bytes, s_.row_blocks, blocks),
               parts = (blocks - 1) / most + 1;
+      int64_t even = (kEvenTasks * m_.threads - 1) / (size(batch, 1) * panels) + 1;
+      parts = std::max(parts, std::min(even, blocks / kRowsOfFarPanel));
       s_.row_blocks = static_cast<int>((blocks - 1) / parts + 1);  // evenly
       s_.next_panel = panels_of_b && panels > 1 && s_.row_blocks > 1;
     }
@@ -389,9 +395,11 @@ class Scheduler {
       s_.next_panel = panels_of_b;
       in_block = std::clamp<int64_t>(std::min(kSecondCache / row_bytes, tasks / s_.row_pieces), 1, kMostBlocks);
     }
-    tasks = (tasks + in_block - 1) / in_block;
-    int64_t pieces = std::clamp<int64_t>((enough + tasks - 1) / std::max<int64_t>(tasks, 1), 1, panels);
-    s_.panel_blocks = static_cast<int>(n.is_constant() ? (panels + pieces - 1) / pieces : kUnknownPanels);
+    // Columns are parts of tasks before threads would wait for the last of few, but where the rows would be made for each part.
+    tasks = size(batch, 1) * ((blocks + in_block - 1) / in_block);
+    int64_t wanted = s_.stage_rows || !n.is_constant() ? enough : kEvenTasks * m_.threads;
+    int64_t pieces = std::clamp<int64_t>((wanted + tasks - 1) / std::max<int64_t>(tasks, 1), 1, panels);
+    s_.panel_blocks = static_cast<int>(n.is_constant() ? std::max<int64_t>(panels / pieces, 1) : kUnknownPanels);
     work_ = static_cast<double>(in_block * tile.rows) * static_cast<double>(size(n, 512)) /
             static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
   }

@@ -169,7 +169,10 @@ llvm::Value* Emitter::extremum(bool max, llvm::Value* a, llvm::Value* b, DType t
     return b_.CreateBinaryIntrinsic(max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum, a, b);
   // The comparison picks `a` where b is NaN too late, so a NaN in b is asked for by itself; one in a loses no comparison.
   llvm::Value* win = max ? b_.CreateFCmpOGT(b, a) : b_.CreateFCmpOLT(b, a);
-  return b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, b_.CreateSelect(win, b, a));
+  llvm::Value* best = b_.CreateSelect(win, b, a);
+  // An instruction of x86-64, which LLVM would take apart to make one selection of both.
+  if (!target_.gpu && !target_.baseline) best = b_.CreateArithmeticFence(best, best->getType());
+  return b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, best);
 }
 
 // Vectors of small numbers as doubles, whose truncated quotient is exact; others lane by lane.
