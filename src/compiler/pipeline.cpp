@@ -57,6 +57,7 @@ constexpr GraphPass kForms[] = {
     {"align_products", true, align_products},
     {"accumulators", false, widen_accumulators},
     {"compared", false, keep_compared},
+    {"lasting_values", true, keep_lasting_values},
     {"shared_sums", true, share_sums},
     {"squared_differences", true, expand_squared_differences},
     {"split_reductions", true, split_reductions},

@@ -53,10 +53,13 @@ BatchNorm batch_normalized(Value x, Value weight, Value bias, Value running_mean
   if (!training) {
     BRASA_CHECK(running_mean && running_var,
                 "batch_norm: expected running_mean and running_var to be defined when training=False");
-    Value rstd = rsqrt(to_opmath(running_var) + eps);
-    Value y = (wide - by_channel(running_mean, x)) * along(rstd, 1, rank_of(x));
+    // x times a factor and plus an addend, both computed once for a channel.
+    Value factor = rsqrt(to_opmath(running_var) + eps);
+    if (weight) factor = factor * to_opmath(weight);
+    Value addend = -to_opmath(running_mean) * factor;
+    if (bias) addend = to_opmath(bias) + addend;
     Value none = prim::full(0, {Expr(0)}, kept);
-    return {convert(channels_scaled(y, weight, bias), dtype_of(x)), none, none, running_mean, running_var};
+    return {convert(channels_scaled(wide, factor, addend), dtype_of(x)), none, none, running_mean, running_var};
   }
   std::vector<Value> s = standardized(wide, dims, eps);
   Value m = prim::reshape(s[1], {channels}), rstd = prim::reshape(s[2], {channels});

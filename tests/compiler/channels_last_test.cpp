@@ -75,8 +75,14 @@ TEST(ChannelsLast, Spread) {
 }
 
 TEST(ChannelsLast, Depthwise) {
-  for (auto [s, kernel] : {std::pair(Steps{1, 1, 1}, 5), std::pair(Steps{2, 1, 1}, 3), std::pair(Steps{1, 2, 2}, 3)}) {
-    auto block = [s = s](const Values& v) {
+  struct Case {
+    Steps steps;
+    int64_t kernel, width;
+  };
+  // Places of a row are computed several at a time, of wide rows several times so many for each thread.
+  for (const Case& c :
+       {Case{{1, 1, 1}, 5, 11}, {{2, 1, 1}, 3, 11}, {{1, 2, 2}, 3, 11}, {{1, 1, 1}, 3, 48}, {{1, 0, 1}, 3, 15}}) {
+    auto block = [s = c.steps](const Values& v) {
       Value x = relu(conv(v[0], v[1], {1, 0, 1}));
       Value y = relu(scaled(conv(x, v[2], s, 37), v[4]));
       // A gate for each channel of an image.
@@ -84,8 +90,8 @@ TEST(ChannelsLast, Depthwise) {
       Value gate = relu(conv(mean, v[5], {}));
       return Values{conv(y * ops::broadcast_to(gate, ops::shape_of(y)), v[3], {})};
     };
-    check_both({image({2, 20, 12, 11}), image({37, 20, 1, 1}), image({37, 1, kernel, kernel}), image({24, 37, 1, 1}),
-                image({37}), image({37, 37, 1, 1})},
+    check_both({image({2, 20, 12, c.width}), image({37, 20, 1, 1}), image({37, 1, c.kernel, c.kernel}),
+                image({24, 37, 1, 1}), image({37}), image({37, 37, 1, 1})},
                block);
   }
 }

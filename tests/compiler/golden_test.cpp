@@ -17,7 +17,7 @@
 #include "support/error.h"
 
 // One step of the pipeline on a graph's text: golden/*.txt holds `pass: <name>`, `target:` and `library:` (or `library: none`) where the machine is another one,
-// `numbers: strict`, `sizes:` of a single operator's example call, the graph, `---`, and what the step makes of it: the graph, and facts that it asked for. With
+// `numbers: strict`, `sizes:` of a single operator's example call, `lasting:` inputs, the graph, `---`, and what the step makes of it: the graph, and facts that it asked for. With
 // BRASA_UPDATE_GOLDEN=1 the files are written anew.
 namespace brasa::compiler {
 namespace {
@@ -32,7 +32,8 @@ std::vector<int64_t> numbers(const std::string& text) {
 }
 
 std::string result_of(const std::string& pass, const std::string& text, const std::string& target,
-                      std::string_view library, Numbers level, const std::vector<int64_t>& sizes) {
+                      std::string_view library, Numbers level, const std::vector<int64_t>& sizes,
+                      const std::vector<int64_t>& lasting) {
   Primitives p;
   p.graph = ir::parse(text, [](std::string_view name) { return ops::find(name); });
   ir::Facts facts(sizes);
@@ -42,7 +43,9 @@ std::string result_of(const std::string& pass, const std::string& text, const st
   for (auto passes : {algebra_passes(), form_passes()})
     for (const GraphPass& each : passes)
       if (each.name == pass) {
-        each.run(p, {facts, machine, !sizes.empty()});
+        std::vector<bool> lasts(p.graph->inputs().size());
+        for (int64_t i : lasting) lasts.at(i) = true;
+        each.run(p, {facts, machine, !sizes.empty(), lasts});
         p.defined ? ir::check_legal(*p.graph, p.defined->first) : ir::check_legal(*p.graph);
         std::string out = str(p);
         for (const ir::Fact& f : facts.facts()) out += str(f, "\n");
@@ -82,7 +85,7 @@ TEST_P(Golden, Text) {
   std::string after = end == std::string::npos ? "" : text.substr(end + 5);
   std::stringstream head(before);
   std::string graph;
-  std::vector<int64_t> sizes;
+  std::vector<int64_t> sizes, lasting;
   Numbers level = Numbers::Default;
   while (std::getline(head, line)) {
     if (line.starts_with("pass: "))
@@ -95,10 +98,12 @@ TEST_P(Golden, Text) {
       level = numbers_named(line.substr(9));
     else if (line.starts_with("sizes: "))
       sizes = numbers(line.substr(7));
+    else if (line.starts_with("lasting: "))
+      lasting = numbers(line.substr(9));
     else
       graph += line + "\n";
   }
-  std::string result = result_of(pass, graph, target, library, level, sizes);
+  std::string result = result_of(pass, graph, target, library, level, sizes, lasting);
   if (std::getenv("BRASA_UPDATE_GOLDEN"))
     std::ofstream(path) << before << "---\n" << result;
   else

@@ -78,9 +78,9 @@ class Loops {
       Expr start = piece[i] * Expr(a.piece);
       Expr extent = start.is(0) ? a.extent : pieces_of(a.extent, a.piece).inside(piece[i]);
       if (a.spelled_out) {
-        Expr several = ceildiv(extent, s_.width), first = several.is(1) ? Expr(0) : b.loop(kind, several);
-        Expr r = b.loop("unroll", s_.width), place = start + first * Expr(s_.width) + r;
-        at_[i] = provably_divisible(a.extent, s_.width) ? b.bounded(place, a.extent) : with_ends(place, a.extent);
+        Expr several = ceildiv(extent, a.spelled_out), first = several.is(1) ? Expr(0) : b.loop(kind, several);
+        Expr r = b.loop("unroll", a.spelled_out), place = start + first * Expr(a.spelled_out) + r;
+        at_[i] = provably_divisible(a.extent, a.spelled_out) ? b.bounded(place, a.extent) : with_ends(place, a.extent);
         return r;
       }
       if (std::optional<Part> part = part_of(i)) {

@@ -89,6 +89,8 @@ void widen_accumulators(Primitives& p, const PassContext& context);
 /// Numbers that are compared with what is made of them, as the gradient of a maximum does it, go to memory: computed twice, a product and a
 /// sum may be one operation here and two there, and nothing would be equal.
 void keep_compared(Primitives& p, const PassContext& context);
+/// On a CPU: what is computed from lasting inputs alone and then repeated, as a norm's factors for each channel, goes to memory: it is made once.
+void keep_lasting_values(Primitives& p, const PassContext& context);
 /// On a GPU: sums that differ alone in factors that are the same for all that is summed become one.
 void share_sums(Primitives& p, const PassContext& context);
 /// On a GPU: a variance of long columns is made of sums that need no mean, so that one pass over memory makes both.

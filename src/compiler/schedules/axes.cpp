@@ -162,6 +162,35 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
           i != out.vector && s && s->is_constant() && s->constant() >= 1 && s->constant() <= kNear)
         out.neighbours = i;
   }
+  // What a sum goes through stays where it is along the axis, while something else goes on in even steps.
+  auto varies = [&](Expr place, const Axis& a) {
+    auto s = step(place, a);
+    return !s || !s->is(0);
+  };
+  auto is_summed = [&](const Places::Access& a) {
+    return std::any_of(out.axes.begin(), out.axes.end(),
+                       [&](const Axis& axis) { return d.folds(axis.first) && varies(a.place, axis); });
+  };
+  for (size_t i = 0; i < out.axes.size() && d.has_reduced(); ++i) {
+    const Axis& a = out.axes[i];
+    if (i == out.vector || d.folds(a.first)) continue;
+    MergedAxes::Again found{i};
+    bool again = false, goes_on = false, even = true;
+    for (const Places::Access& read : places.accesses) {
+      if (!is_summed(read)) continue;
+      auto s = step(read.place, a);
+      even = even && s && s->is_constant();
+      (s && s->is(0) ? again : goes_on) = true;
+      for (const Axis& window : out.axes) {
+        auto tap = d.folds(window.first) && window.extent.is_constant() ? step(read.place, window) : std::nullopt;
+        if (!even || s->is(0) || !tap || !tap->is_constant() || tap->is(0) || s->constant() % tap->constant() != 0)
+          continue;
+        int64_t taps_on = s->constant() / tap->constant();
+        if (taps_on < window.extent.constant()) found = {i, window.extent.constant(), taps_on};
+      }
+    }
+    if (again && goes_on && even) out.again = found;
+  }
   // As many stores that differ by one place are vectors of neighbours.
   constexpr int64_t kMostInterleaved = 4;
   const Axis& pieces = out.axes.back();

@@ -19,6 +19,13 @@ struct MergedAxes {
   std::optional<size_t> neighbours;
   /// The axis along which the places right behind those of the vector axis are read.
   std::optional<size_t> continued;
+  /// The innermost axis along whose neighbours sums read some elements again: weights, and what lies in several windows of `taps` elements, each
+  /// `step` of them behind the one before (1, 0: in no window).
+  struct Again {
+    size_t axis;
+    int64_t taps = 1, step = 0;
+  };
+  std::optional<Again> again;
   /// The last axis, where its few elements lie side by side in a result, and the vector axis takes from each such piece to the next.
   std::optional<size_t> interleaved;
   /// If not 0: the last axis is two, the inner one a row of so few elements that a vector would be mostly empty. What is read comes again

@@ -19,8 +19,8 @@ struct Axis {
   /// Split into parallel pieces of this many iterations; 0 for none.
   int64_t piece = 0;
   bool summed = false;
-  /// So many of a piece's iterations are spelled out, as many as a vector has lanes; without pieces all of them.
-  bool spelled_out = false;
+  /// If not 0: so many iterations side by side are spelled out, some of a piece's; without pieces all of them.
+  int64_t spelled_out = 0;
 };
 
 /// All choices for one group, as data: heuristics write it, lowering obeys it and looks at nothing else. schedule_text.cpp names

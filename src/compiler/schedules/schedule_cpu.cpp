@@ -67,10 +67,12 @@ class Scheduler {
         strided_ = merged.strided;
         gathered_ = merged.gathered;
         neighbours_ = merged.neighbours;
+        again_ = merged.again;
         row_ = merged.row;
         continued_ = merged.continued;
         if (merged.interleaved) {
-          s_.axes[*merged.interleaved].spelled_out = true;
+          Axis& pieces = s_.axes[*merged.interleaved];
+          pieces.spelled_out = pieces.extent.constant();
           if (neighbours_ == merged.interleaved) neighbours_.reset();
         }
         loops();
@@ -190,6 +192,7 @@ class Scheduler {
     if (row_) copies = static_cast<int>(row_ / std::gcd(row_, int64_t{s_.width}));
     if (row_ && copies * each > kLongStep) copies = 1;
     s_.unroll = copies;
+    bool shared = s_.serial_unroll > 1 && taps.is_constant() && taps.constant() <= kTaps && share_windows(last, inside);
     if (!folded(last)) {
       int64_t step = int64_t{s_.width} * s_.unroll;
       int64_t piece = std::max(step, static_cast<int64_t>(kPieceWork / each / inside) / step * step);
@@ -197,6 +200,9 @@ class Scheduler {
       // go along rows, whose next elements memory sends ahead.
       bool along_rows = taps.is_constant() && taps.constant() <= kTaps && !gathered_;
       if (s_.vector_outside && !along_rows) piece = step;
+      // The places of what is shared are found once for several vectors.
+      constexpr int64_t kSharing = 8;
+      if (shared) piece = std::max(piece, kSharing * s_.width / step * step);
       // A transposition in square tiles, whose lines stay in the first cache until all of them is read.
       if (neighbours_ && !reducing) {
         piece = std::max<int64_t>(step, kTile);
@@ -207,9 +213,11 @@ class Scheduler {
         auto fills_vectors = [&](const Axis& a) {
           return !a.extent.is_constant() || a.extent.constant() >= kTile || a.extent.constant() % s_.width == 0;
         };
-        rows.spelled_out = s_.width >= 8 && s_.width <= kMostTransposed &&
-                           each - strided_ * kStridedWork <= kShortBody && fills_vectors(rows) && fills_vectors(last);
-        if (rows.spelled_out) s_.unroll = 1;
+        if (s_.width >= 8 && s_.width <= kMostTransposed && each - strided_ * kStridedWork <= kShortBody &&
+            fills_vectors(rows) && fills_vectors(last)) {
+          rows.spelled_out = s_.width;
+          s_.unroll = 1;
+        }
         inside *= static_cast<double>(kTile);
       }
       if (!last.extent.is_constant() || last.extent.constant() >= 2 * piece) last.piece = piece;
@@ -233,15 +241,36 @@ class Scheduler {
     bool short_rows = (!last.piece && !in_order) || s_.vector_outside;
     for (size_t i = s_.axes.size(); short_rows && i-- > 0 && inside * each < kPieceWork / 2;) {
       Axis& rows = s_.axes[i];
-      if (rows.kind != Axis::Parallel || rows.spelled_out) continue;
-      auto piece = static_cast<int64_t>(kPieceWork / (inside * each));
-      int64_t count = rows.extent.is_constant() ? (rows.extent.constant() + piece - 1) / piece : 0;
-      rows.piece = count ? (rows.extent.constant() + count - 1) / count : piece;
-      inside *= static_cast<double>(rows.piece);
+      if (rows.kind != Axis::Parallel || (rows.spelled_out && !(again_ && again_->axis == i))) continue;
+      int64_t unit = std::max<int64_t>(rows.spelled_out, 1), piece = static_cast<int64_t>(kPieceWork / (inside * each));
+      int64_t units = rows.extent.is_constant() ? rows.extent.constant() / unit : 0,
+              count = (units + piece - 1) / piece;
+      if (count) piece = (units + count - 1) / count;
+      rows.piece = piece * unit;
+      inside *= static_cast<double>(piece);
       if (count != 1) break;
     }
     work_ = inside * each;
     if (reducing && last.reduced) choose_stages();
+  }
+
+  // Small windows side by side that read some elements again: as many as registers hold, with what they read of one row. A few registers more go to
+  // memory, where all that is read lies anyway.
+  bool share_windows(const Axis& last, double& inside) {
+    constexpr int kEnough = 8;  // sums that hide an addition's latency
+    if (!again_ || gathered_ || s_.chains > 0) return false;
+    Axis& places = s_.axes[again_->axis];
+    if (!places.extent.is_constant() || places.kind != Axis::Parallel) return false;
+    int64_t held = m_.vector_registers * 5 / 4, extent = places.extent.constant(),
+            count = std::min<int64_t>({kEnough, extent, (held - again_->taps + again_->step) / (1 + again_->step)});
+    while (count > 1 && extent % count != 0) --count;
+    if (count <= 1) return false;
+    places.piece = places.spelled_out = count;
+    inside *= static_cast<double>(count);
+    s_.unroll = std::max(1, static_cast<int>(kEnough / count));
+    if (last.extent.is_constant())
+      s_.unroll = static_cast<int>(std::clamp<int64_t>(last.extent.constant() / s_.width, 1, s_.unroll));
+    return true;
   }
 
   // What is read behind a short row belongs to another axis, as in panels of a matrix: of some rows as much is read in order as memory
@@ -305,8 +334,10 @@ class Scheduler {
     if (!row && !s_.axes.empty() && work_per_element() <= kShortBody) {
       Axis& last = s_.axes.back();
       last.kind = Axis::Serial;
-      last.spelled_out = last.extent.is_constant() && last.extent.constant() <= s_.width;
-      if (last.spelled_out) last.piece = 0;
+      if (last.extent.is_constant() && last.extent.constant() <= s_.width) {
+        last.spelled_out = last.extent.constant();
+        last.piece = 0;
+      }
     }
     work_ = 1e9;  // as long as there are updates
   }
@@ -490,13 +521,14 @@ class Scheduler {
   const Group& g_;
   const Machine& m_;
   Schedule s_;
-  size_t vector_ = 0;                 // the axis for vectors
-  int strided_ = 0;                   // places along the vector axis that are not neighbours
-  int gathered_ = 0;                  // of these, places that are fetched one by one
-  std::optional<size_t> neighbours_;  // the axis along which some of them are
-  std::optional<size_t> continued_;   // what lies behind the vector axis is read along this one
-  int64_t row_ = 0;                   // the vector axis is rows of so many elements (see MergedAxes)
-  double work_ = 1;                   // of one parallel iteration, in simple instructions
+  size_t vector_ = 0;                       // the axis for vectors
+  int strided_ = 0;                         // places along the vector axis that are not neighbours
+  int gathered_ = 0;                        // of these, places that are fetched one by one
+  std::optional<size_t> neighbours_;        // the axis along which some of them are
+  std::optional<size_t> continued_;         // what lies behind the vector axis is read along this one
+  std::optional<MergedAxes::Again> again_;  // see there
+  int64_t row_ = 0;                         // the vector axis is rows of so many elements (see MergedAxes)
+  double work_ = 1;                         // of one parallel iteration, in simple instructions
 };
 
 }  // namespace

@@ -121,7 +121,10 @@ class Parser {
     if (a.reduced) expect(" reduced");
     if (a.summed) expect(" summed");
     if (accept(" in pieces of ")) a.piece = number<int64_t>();
-    a.spelled_out = accept(" spelled out");
+    if (accept(" by ")) {
+      a.spelled_out = number<int64_t>();
+      expect(" spelled out");
+    }
     return a;
   }
 
@@ -144,7 +147,7 @@ void append_to(std::string& out, const Schedule& s) {
     if (a.reduced) w += " reduced";
     if (a.summed) w += " summed";
     if (a.piece) w += str(" in pieces of ", a.piece);
-    if (a.spelled_out) w += " spelled out";
+    if (a.spelled_out) w += str(" by ", a.spelled_out, " spelled out");
     word(w);
   }
   auto numbers = [&](const auto& choices) {
