@@ -1,10 +1,8 @@
 #include "tensor/computation.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "ops/builder.h"
-#include "ops/decompose.h"
 #include "ops/primitives.h"
 #include "support/error.h"
 #include "tensor/execute.h"
@@ -234,42 +232,6 @@ void Backward::derive_types(std::vector<ir::Type>& types, ir::Facts& facts) cons
   }
 }
 
-namespace {
-
-// The results that backward makes again instead of reading them, by output: sums, products and quotients of elements, which PyTorch's nodes
-// do not keep, so that a program may write them (`norm(x).relu_()`, `(x / y).masked_fill_(…)`). What is smaller than the operands because it
-// follows from a sum or another whole, as a mean does, costs too much to make again.
-std::vector<bool> made_again(const ir::Graph& graph, ir::Facts& facts) {
-  std::unique_ptr<ir::Graph> flat = ops::decompose(graph, facts, nullptr, ops::Whole::AsTarget);
-  std::unordered_set<const ir::Node*> follow;
-  auto by_element = [](const ir::Node* n) {
-    ops::Kind k = ops::kind_of(*n);
-    return k == ops::Kind::Input || k == ops::Kind::Pointwise || ops::is_leaf(k) || ops::is_view(k);
-  };
-  for (ir::Node* n : ir::live_nodes(*flat)) {
-    bool follows = !by_element(n);
-    n->for_each_input([&](ir::Value v) { follows = follows || follow.count(v.node); });
-    if (follows) follow.insert(n);
-  }
-  auto is_large = [&](ir::Value v) {
-    return std::any_of(flat->inputs().begin(), flat->inputs().end(), [&](const auto& in) {
-      return ir::type_of(in.value).numel() == ir::type_of(v).numel();
-    });
-  };
-  std::vector<bool> out;
-  for (size_t i = 0; i < graph.outputs().size(); ++i) {
-    ir::Value result = flat->outputs()[i].value, v = result;
-    while (ops::kind_of(*v.node) == ops::Kind::Reshape) v = v.node->arg<ir::Value>(0);
-    ops::ScalarOp op = ops::kind_of(*v.node) == ops::Kind::Pointwise ? ops::row_of(*v.node).scalar : ops::ScalarOp::None;
-    bool plain = op == ops::ScalarOp::Add || op == ops::ScalarOp::Sub || op == ops::ScalarOp::Mul ||
-                 op == ops::ScalarOp::Div;
-    out.push_back(plain && (!follow.count(v.node) || is_large(result)));
-  }
-  return out;
-}
-
-}  // namespace
-
 std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const {
   ops::Builder& target = ops::Builder::current();
   size_t n = forward_.inputs();
@@ -294,9 +256,6 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
       side_results.push_back(results[i]);
     }
   }
-  std::vector<bool> again = made_again(side, target.facts());
-  for (size_t i = 0; i < side_results.size(); ++i)
-    if (again[i]) side_results[i] = {};
   return transforms::derivative(side, needs_, side_given, inputs.first(n), cts, side_results);
 }
 

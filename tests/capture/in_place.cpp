@@ -13,7 +13,8 @@ namespace {
 TEST(InPlace, ResultsThatNoDerivativeKeeps) {
   auto ones_of = [](IntArrayRef sizes) { return full(sizes, 0.7, kDouble); };
   auto check = [&](auto f, IntArrayRef sizes) {
-    Tensor x = (arange(24, kDouble) * 0.37).sin().reshape(sizes).requires_grad_(), y = x.detach().clone().requires_grad_();
+    Tensor x = (arange(24, kDouble) * 0.37).sin().reshape(sizes).requires_grad_(),
+           y = x.detach().clone().requires_grad_();
     Tensor scale = ones_of({}).requires_grad_(), other = ones_of({}).requires_grad_();
     Tensor written = f(x * 2, scale);
     written.mul_(3).relu_();
@@ -28,8 +29,10 @@ TEST(InPlace, ResultsThatNoDerivativeKeeps) {
   check([](const Tensor& x, const Tensor&) { return layer_norm(x, {6}); }, {4, 6});
   check([](const Tensor& x, const Tensor&) { return rms_norm(x, {6}); }, {4, 6});
   check([](const Tensor& x, const Tensor&) { return group_norm(x, 2); }, {2, 4, 3});
-  check([](const Tensor& x, const Tensor&) { return batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5, false); }, {2, 4, 3});
-  check([](const Tensor& x, const Tensor&) { return instance_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5, false); }, {2, 4, 3});
+  check([](const Tensor& x, const Tensor&) { return batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5, false); },
+        {2, 4, 3});
+  check([](const Tensor& x, const Tensor&) { return instance_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5, false); },
+        {2, 4, 3});
   // A function of its operand is kept, as PyTorch keeps it.
   Tensor x = ones_of({3}).requires_grad_(), y = x.exp();
   y.mul_(2);
