@@ -40,6 +40,8 @@ struct Refused {
 constexpr int64_t kSmall = 4096;
 bool same_constant(const Tensor& a, const Tensor& b) {
   const TensorImpl &x = *impl_of(a), &y = *impl_of(b);
+  // What others hold, too, as the argument or parameter that `detach` or `data` was asked of, holds the same only by chance.
+  if (x.storage->root() != x.storage.get() || x.storage->use_count() > 1) return false;
   return x.device().on_host() && y.device().on_host() && Likeness(x).fits(y) && x.contiguous && !x.sparse &&
          x.numel * size_of(x.dtype) <= kSmall &&
          std::memcmp(x.data(), y.data(), static_cast<size_t>(x.numel * size_of(x.dtype))) == 0;
@@ -150,6 +152,8 @@ class Learner {
                                [&](const Fresh& f) { return f.storage.get() == memory; });
     Shortcut::Made m;
     if (const eager::ViewInfo* view = eager::view_of(impl)) {
+      if (t.requires_grad() && !view->base.requires_grad())
+        refuse("a result is a view of a tensor that was detached from what it looks at");
       m.base = source(view->base);
       m.way = view->last;
     } else if (output == watch_.fresh.end()) {

@@ -22,11 +22,14 @@ void check_alpha(DType result, const Number& alpha) {
               name(result));
 }
 
-Value add_scaled(Value a, Value b, const Number& alpha) {
-  check_alpha(result_type({a, b}), alpha);
-  if (alpha.is(1)) return a + b;
-  return a + b * alpha;
+// alpha * b, to be added to a: in the dtype of the sum, as b's own may be an integer's or narrower.
+Value scaled(Value a, Value b, const Number& alpha) {
+  DType t = result_type({a, b});
+  check_alpha(t, alpha);
+  return alpha.is(1) ? b : convert(b, t) * alpha;
 }
+
+Value add_scaled(Value a, Value b, const Number& alpha) { return a + scaled(a, b, alpha); }
 
 // A product must not wrap before the wider operand comes to it.
 std::array<Value, 3> of_common_dtype(Value a, Value b, Value c) {
@@ -47,9 +50,7 @@ void check_subtraction(Value a, DType b) {
 
 Value sub_scaled(Value a, Value b, const Number& alpha) {
   check_subtraction(a, dtype_of(b));
-  check_alpha(result_type({a, b}), alpha);
-  if (alpha.is(1)) return a - b;
-  return a - b * alpha;
+  return a - scaled(a, b, alpha);
 }
 
 // With the rounding of a floored quotient as in Python's float floor division: exact multiples stay exact.

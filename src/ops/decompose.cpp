@@ -5,6 +5,7 @@
 
 #include "ir/copy.h"
 #include "ops/builder.h"
+#include "ops/primitives.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -18,9 +19,23 @@ bool TargetScope::takes(const Row& row, const Args& args) {
   return current_target && current_target->takes_(row, args);
 }
 
+namespace {
+
+// The composition of a primitive that has one, in the shapes that the primitive states: of a square matrix's two sizes each may name another.
+std::vector<Value> composed(const Row& row, const Args& args) {
+  std::vector<Value> results = row.compose(args);
+  std::vector<Type> stated = row.type(args);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i] && ir::type_of(results[i]).shape != stated[i].shape)
+      results[i] = prim::reshape(results[i], stated[i].shape);
+  return results;
+}
+
+}  // namespace
+
 std::vector<Value> taken_or_composed(const char* name, Args args) {
   const Row& row = at(name);
-  return TargetScope::takes(row, args) ? Builder::current().call(row, std::move(args)) : row.compose(args);
+  return TargetScope::takes(row, args) ? Builder::current().call(row, std::move(args)) : composed(row, args);
 }
 
 namespace {
@@ -59,7 +74,7 @@ void decompose(const ir::Graph& graph, const std::vector<Value>& values, ir::Gra
     ir::Args args = ir::mapped(n->args, map);
     bool expands = row.is_primitive() && row.compose && !TargetScope::takes(row, args);
     try {
-      results = expands ? row.compose(args) : builder.call(row, std::move(args));
+      results = expands ? composed(row, args) : builder.call(row, std::move(args));
     } catch (const IndexError& e) {
       fail_index(str(e.what(), " (in ", n->op->name(), ")"));
     } catch (const Error& e) {

@@ -385,6 +385,9 @@ void add_of_two(Table& t) {
         DType t = dtype_of(x);
         return is_floating(t) && size_of(t) == 2 ? next_of_16_bits(x, y) : pointwise("nextafter", x, y);
       })
+      .vjp(own_derivative([](const Saved& s) {
+        return std::vector{where(ne(s.in(0), s.in(1)), s.ct(), zeros_like(s.ct())), zeros_like(s.ct())};
+      }))
       .samples({{floats(3, 5), floats(5)}});
   t.op("aten::logaddexp(Tensor self, Tensor other) -> Tensor")
       .out(Out::Cast)

@@ -7,6 +7,7 @@
 
 #include "ops/builder.h"
 #include "support/error.h"
+#include "tensor/args.h"
 #include "tensor/geometry.h"
 #include "tensor/in_place.h"
 
@@ -24,17 +25,30 @@ bool meet(const TensorImpl& a, const TensorImpl& b) {
   return begin(a) < end(b) && begin(b) < end(a);
 }
 
+// What stands for an argument in a graph: a tensor, or a number where the row takes a tensor.
+std::optional<ir::Type> type_of_operand(const ops::Row& row, CallArgs args, size_t i) {
+  if (args[i].kind == CallArg::Kind::Tensor) {
+    const TensorImpl* impl = impl_of(*args[i].tensor);
+    return ir::Type{impl->dtype, {impl->sizes.begin(), impl->sizes.end()}, impl->weak};
+  }
+  const ir::Param& p = row.schema.params[i];
+  if (!is_number(args[i]) || p.type != ir::ParamType::Tensor || p.list) return std::nullopt;
+  return ir::Type{number_of(args[i]).type(), {}, true};
+}
+
+bool is_list_of_tensors(const ir::Param& p) { return p.list && p.type == ir::ParamType::Tensor; }
+
 // A call as a graph, to see what its result reads.
 class Reads {
  public:
   Reads(const ops::Row& row, CallArgs args) : graph_(ir::Level::Primitives) {
-    if (row.random) return;
+    if (row.random || std::any_of(row.schema.params.begin(), row.schema.params.end(), is_list_of_tensors)) return;
     ops::Builder builder(graph_, facts_);
     ir::Args values = literals(row, args);
     for (size_t i = 0; i < args.size(); ++i) {
-      if (args[i].kind != CallArg::Kind::Tensor) continue;
-      const TensorImpl* impl = impl_of(*args[i].tensor);
-      ir::Value input = graph_.add_input({impl->dtype, {impl->sizes.begin(), impl->sizes.end()}, impl->weak});
+      std::optional<ir::Type> type = type_of_operand(row, args, i);
+      if (!type) continue;
+      ir::Value input = graph_.add_input(*type);
       if (i == 0) self_ = input;
       values[i] = ir::Arg(input);
     }
@@ -42,7 +56,7 @@ class Reads {
       result_ = builder.call(row, std::move(values)).at(0);
       graph_.add_output(result_);
     } catch (const Error&) {
-      result_ = {};  // of lists, or wrong: the call itself will say so
+      result_ = {};  // wrong: the call itself will say so
     }
   }
 

@@ -206,7 +206,6 @@ namespace eager {
 Tensor& look_like(const Tensor& self, const Tensor& view) {
   TensorImpl* impl = impl_of(self);
   const TensorImpl* from = impl_of(view);
-  BRASA_CHECK(!impl->view || !impl->view->differentiable, "a view's sizes cannot be changed in place");
   BRASA_CHECK(!GradMode::is_enabled() || !self.requires_grad() || !self.is_leaf(),
               "a leaf Variable that requires grad is being used in an in-place operation.");
   std::shared_ptr<autograd::Node> node = GradMode::is_enabled() ? view.grad_fn() : nullptr;
@@ -215,6 +214,13 @@ Tensor& look_like(const Tensor& self, const Tensor& view) {
   impl->strides = from->strides;
   impl->offset = from->offset;
   impl->refresh();
+  if (impl->view && from->view && impl->view->differentiable) {
+    // A view is from now on that view of the same base.
+    impl->view->last = from->view->last;
+    impl->view->version = from->view->version;
+    impl->view->moves = impl->moves;
+    impl->view->base_moves = impl_of(impl->view->base)->moves;
+  }
   if (node) autograd::set_history(self, std::move(node), static_cast<uint32_t>(view.output_nr()));
   return const_cast<Tensor&>(self);
 }

@@ -165,6 +165,35 @@ std::vector<bool> rounded_otherwise(const ir::Graph& graph) {
   return out;
 }
 
+// Sums, products and quotients of elements, which PyTorch's nodes do not keep, so that a program may write them (`norm(x).relu_()`,
+// `(x / y).masked_fill_(…)`): made again instead of read. What follows from a sum or another whole and is smaller than the operands, as a
+// mean, costs too much to make again. By output of a graph with so many inputs.
+std::vector<bool> plain_arithmetic(const ir::Graph& joint, size_t inputs, size_t outputs) {
+  std::unordered_set<const ir::Node*> follow;
+  for (ir::Node* n : ir::live_nodes(joint)) {
+    ops::Kind k = ops::kind_of(*n);
+    bool by_element = k == ops::Kind::Input || k == ops::Kind::Pointwise || ops::is_leaf(k) || ops::is_view(k);
+    bool follows = !by_element;
+    n->for_each_input([&](Value v) { follows = follows || follow.count(v.node); });
+    if (follows) follow.insert(n);
+  }
+  auto is_large = [&](Value v) {
+    return std::any_of(joint.inputs().begin(), joint.inputs().begin() + static_cast<int64_t>(inputs),
+                       [&](const auto& in) { return ir::type_of(in.value).numel() == ir::type_of(v).numel(); });
+  };
+  std::vector<bool> out;
+  for (size_t i = 0; i < outputs; ++i) {
+    Value result = joint.outputs()[i].value, v = result;
+    while (ops::kind_of(*v.node) == ops::Kind::Reshape) v = v.node->arg<Value>(0);
+    ops::ScalarOp op =
+        ops::kind_of(*v.node) == ops::Kind::Pointwise ? ops::row_of(*v.node).scalar : ops::ScalarOp::None;
+    bool plain =
+        op == ops::ScalarOp::Add || op == ops::ScalarOp::Sub || op == ops::ScalarOp::Mul || op == ops::ScalarOp::Div;
+    out.push_back(plain && (!follow.count(v.node) || is_large(result)));
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
@@ -179,9 +208,13 @@ std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& n
     map.set(in, of_shape(v, ir::type_of(in).shape));
   }
   std::unordered_map<Value, Value> known;
-  std::vector<bool> made_again = results.empty() ? std::vector<bool>() : rounded_otherwise(graph);
+  std::vector<bool> rounded, plain;
+  if (!results.empty()) {
+    rounded = rounded_otherwise(graph);
+    plain = plain_arithmetic(*j.graph, inputs.size(), results.size());
+  }
   for (size_t k = 0; k < results.size(); ++k)
-    for (Value v = j.graph->outputs()[k].value; results[k] && !made_again[k] && !ir::is_input(v);
+    for (Value v = j.graph->outputs()[k].value; results[k] && !rounded[k] && !plain[k] && !ir::is_input(v);
          v = v.node->arg<Value>(0)) {
       known.emplace(v, results[k]);
       if (ops::kind_of(*v.node) != ops::Kind::Reshape) break;

@@ -111,6 +111,17 @@ TEST_P(Joint, SecondDerivativesInsideOfTheFunction) {
   expect_close(step(x), f(x), 1e-4);
 }
 
+// Of a square matrix whose sizes are known, parts of the factors are results of the call: the second derivative flows through either way.
+TEST_P(Joint, SecondDerivativesThroughResultsOfKnownSizes) {
+  auto f = [](const Tensor& x) {
+    auto [p, l, u] = linalg_lu(x);
+    Tensor g = autograd::grad({l.square().sum() + u.sin().sum()}, {x}, {}, true, true)[0];
+    return autograd::grad({(g * g.detach().cos()).sum()}, {x});
+  };
+  Tensor x = (randn({3, 3}) + 4 * eye(3)).requires_grad_();
+  expect_close(f(x), compile(f, options())(x), 1e-4);
+}
+
 TEST_P(Joint, DetachAndNoGradInside) {
   Net net;
   auto body = [&](const Tensor& x) {

@@ -424,6 +424,20 @@ TEST(Pure, ConstantsOfTheBody) {
   EXPECT_EQ(runs, 2) << explained(g);
 }
 
+// What `detach` gives is no constant of the body, though two calls have the same in it.
+TEST(Pure, ADetachedArgumentIsTheArgument) {
+  auto g = compile([](const Tensor& x) { return x.detach().sum() * 2; }, {.pure = true});
+  for (int i : {0, 0, 0, 1, 1, 2}) EXPECT_EQ(g(full({3}, i)).item<float>(), 6 * i);
+  // Nor does the gradient of a view of it go to what it was detached from.
+  auto part = compile([](const Tensor& x) { return std::vector<Tensor>{x.slice(0, 0, 2), x * 2}; }, {.pure = true});
+  for (int i = 0; i < 4; ++i) {
+    Tensor leaf = numbers({6}).narrow(0, 1, 4).detach().requires_grad_();
+    part(leaf)[0].sum().backward();
+    ASSERT_TRUE(leaf.grad().defined());
+    EXPECT_EQ(leaf.grad().sum().item<float>(), 2);
+  }
+}
+
 TEST(Pure, ErrorsAreThoseOfTheBody) {
   Tensor table = numbers({4, 2}).clone(), sum = zeros({2});
   auto f = [&](const Tensor& i) {

@@ -246,5 +246,35 @@ TEST(Edges, EmptyBatchesMoveNoStatistics) {
   }
 }
 
+// A scaled operand is one of the sum's dtype from the beginning.
+TEST(Edges, ScaledOperandsOfTwoDtypes) {
+  Tensor x = full({}, 0.7, kDouble), i = full({2}, 3, kInt64), bytes = full({2}, 100, kByte);
+  for (const Tensor& y : {add(x, i, 1.7), rsub(i, x, 1.7).neg().add(2 * x), sub(x, i, -1.7)}) {
+    EXPECT_EQ(y.scalar_type(), kDouble);
+    EXPECT_NEAR(y[0].item<double>(), 0.7 + 3 * 1.7, 1e-14);
+  }
+  EXPECT_EQ(add(i, bytes, 100)[0].item<int64_t>(), 10003);
+}
+
+TEST(Edges, GradientsOfTheNextNumber) {
+  for (DType t : {kFloat, kBFloat16, kHalf}) {
+    Tensor x = tensor({1.f, 2.f, 3.f}).to(t).requires_grad_(), y = tensor({1.f, 3.f, -1.f}).to(t).requires_grad_();
+    nextafter(x, y).sum().backward();
+    expect_close(x.grad().to(kFloat), tensor({0.f, 1.f, 1.f}));
+    expect_close(y.grad().to(kFloat), zeros({3}));
+  }
+}
+
+// d²/dA² of det A: of [[a, b], [c, d]] the gradient is [[d, -c], [-b, a]].
+TEST(Edges, SecondDerivativesOfDeterminants) {
+  for (const std::vector<int64_t>& sizes : std::vector<std::vector<int64_t>>{{2, 2}, {3, 2, 2}}) {
+    Tensor a = (arange(sizes.size() == 2 ? 4 : 12, kDouble) + 1.5).cos().reshape(sizes).requires_grad_();
+    Tensor g = autograd::grad({linalg_det(a).sum()}, {a}, {}, true, true)[0];
+    Tensor weights = arange(4, kDouble).reshape({2, 2}) + 1;
+    Tensor second = autograd::grad({(g * weights).sum()}, {a})[0];
+    expect_close(second, tensor({4., -3., -2., 1.}, kDouble).reshape({2, 2}).expand(sizes));
+  }
+}
+
 }  // namespace
 }  // namespace brasa::test

@@ -230,8 +230,14 @@ class RowNode final : public Node, public Pooled {
     });
     std::shared_ptr<Node> me = internals_->stands_for.lock();
     if (!me) me = self.lock();
-    for (uint32_t r = 0; me && r < results.size(); ++r)
-      if (results[r] && differentiable(results[r]->scalar_type()) && read(*results[r])) set_history(*results[r], me, r);
+    for (uint32_t r = 0; r < results.size(); ++r) {
+      if (!results[r]) continue;
+      // With sizes that are known it could be read after all, in place of what the operands give, and nothing would flow to it.
+      if (!read(*results[r]))
+        results[r].reset();
+      else if (me && differentiable(results[r]->scalar_type()))
+        set_history(*results[r], me, r);
+    }
   }
 
   eager::Operator& op_;
