@@ -418,6 +418,25 @@ TEST_P(Math, FunctionsThatAreRepeated) {
   EXPECT_LT(bytes(2 * kTimes), 1.5 * bytes(kTimes));
 }
 
+TEST_P(Math, OneAndErf) {
+  constexpr int kCount = 8192;
+  Kernel k;
+  Value x = k.b.buffer(DType::Float32, kCount), y = k.b.buffer(DType::Float32, kCount);
+  Expr i = k.b.loop("vector", kCount, 8, 2);
+  k.b.store(y, i, one_and("erf")(k.b, k.b.load(x, i)));
+  k.compile(GetParam());
+  std::vector<float> in(kCount), out(kCount);
+  for (int e = 0; e < kCount; ++e) in[e] = static_cast<float>(e - kCount / 2) / 400;
+  const float special[] = {-INFINITY, INFINITY, NAN, -1e30f, 1e30f};
+  std::copy(std::begin(special), std::end(special), in.begin());
+  k.run({in.data(), out.data()});
+  for (int e = 0; e < kCount; ++e) {
+    double expected = std::erfc(-double{in[e]});
+    ASSERT_TRUE(std::isnan(expected) ? std::isnan(out[e]) : std::fabs(out[e] - expected) <= 3e-7)
+        << in[e] << ": " << out[e] << " for " << expected;
+  }
+}
+
 // More numbers than AVX2 has registers are operands in memory: a loop makes few of them anew, which takes an instruction and a register each.
 TEST(MathWithAvx2, NumbersAreOperandsInMemory) {
   Kernel k;
@@ -436,7 +455,7 @@ TEST(MathWithAvx2, NumbersAreOperandsInMemory) {
 }
 
 // The instruction gives the other operand where one is NaN: of an item a NaN is asked for, of what was there before none.
-TEST(Math, MaximaAreInstructions) {
+TEST(MathCode, MaximaAreInstructions) {
   for (const char* target : {"x86-64+avx2", "x86-64+avx512"}) {
     Kernel k;
     Expr n = Expr::size(0), i = k.b.loop("vector", n, 8);
@@ -451,6 +470,18 @@ TEST(Math, MaximaAreInstructions) {
     EXPECT_GT(count("vmax"), 0) << code;
     EXPECT_EQ(count("vcmp"), count("vmax")) << code;
   }
+}
+
+// Of two vectors in a step both are computed before one of them is written.
+TEST(MathCode, VectorsAreComputedTogether) {
+  Kernel k;
+  Expr n = 64, i = k.b.loop("vector", n, 16, 2);
+  Value x = k.b.buffer(DType::Float32, n), y = k.b.buffer(DType::Float32, n);
+  k.b.store(y, i, k.b.op("exp", {k.b.load(x, i)}));
+  std::string code = show_kernel(k.graph, "x86-64+avx512", "llvm-raw");
+  size_t first = code.find("store <16 x float>"), last = code.rfind("store <16 x float>");
+  ASSERT_NE(first, last) << code;
+  EXPECT_EQ(code.substr(first, last - first).find("llvm.fma"), std::string::npos) << code;
 }
 
 }  // namespace

@@ -134,8 +134,6 @@ X one_plus_exp(X x);
 X one_plus_tanh(X x);
 /// 2^x where that is a normal number.
 X exp2_of_normal(X x);
-/// 2^x for x <= 0 in float32; 0 where that is no normal number.
-X exp2_or_zero(X x);
 X pow(X x, X y);
 X atan2(X y, X x);
 // math_integer.cpp.

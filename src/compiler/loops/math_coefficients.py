@@ -87,6 +87,7 @@ out("kErf32",fr,lambda z:1,'1e-20',mpf('0.95')**2,6)
 out("kErf64",fr,lambda z:1,'1e-20','1.0',13)
 out("kErfLog32",lambda a:log(erfc(a)),lambda a:erfc(a)/erf(a),'0.9','4.0',9)
 out("kErfcLog2",lambda a:log(erfc(a),2)/a,lambda a:a*(erfc(a)+mpf('1e-3'))*log(2),'1e-9','4.0',8)
+out("kErfcRoot",lambda a:(erfc(a)**(-mpf(1)/16)-1)/a,lambda a:16*a*(erfc(a)+mpf('1e-3'))*erfc(a)**(mpf(1)/16),'1e-9','4.0',8)
 K=mpf('3.75')
 def fg(t):
     x=K*(1+t)/(1-t)

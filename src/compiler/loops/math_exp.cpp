@@ -230,11 +230,6 @@ X exp2_of_normal(X x) {
   return exp2_reduced(x - n.number) * power(bits(n.sum));
 }
 
-X exp2_or_zero(X x) {
-  if (by_instructions(x)) return op(ScalarOp::Exp2, x);
-  return select(x < -126.0, like(x, 0), exp2_of_normal(at_least(x, -126)));
-}
-
 X expm1(X x) {
   const Limits& l = limits(x);
   X y = at_least(at_most(x, l.exp_high), x.is_double() ? -40 : -20);

@@ -48,12 +48,22 @@ X erf(X x) {
   return flip_sign(select(a < 0.92, small, large), sign_bits(x));
 }
 
+namespace {
+
+// erfc(a) for a >= 0 as (1 + q)^-16, where q is a polynomial, after Abramowitz & Stegun 7.1.28. What is beyond the 1 is squared by itself, which
+// keeps its last bits; it is infinite long before 16.
+X erfc_by_root(X a) {
+  a = at_most(a, 16);
+  X q = a * polynomial(a, kErfcRoot);
+  for (int i = 0; i < 4; ++i) q = q * q + (q + q);
+  return 1.0 / (1 + q);
+}
+
+}  // namespace
+
 X one_plus_erf(X x) {
-  // From here on erfc is taken for 0. Even and odd powers of infinity have no sum, either.
-  constexpr double kVanishes = 8;
-  X a = abs(x), near = at_most(a, kVanishes);
-  X rest = select(a > kVanishes, like(a, 0), exp2_of_normal(near * polynomial(near, kErfcLog2)));
-  X all = bits(x);
+  X a = abs(x), all = bits(x);
+  X rest = Context::current().has.gpu ? exp2_of_normal(a * polynomial(a, kErfcLog2)) : erfc_by_root(a);
   return select(all < like(all, 0), rest, 2 - rest);
 }
 

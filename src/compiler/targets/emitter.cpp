@@ -209,6 +209,7 @@ void Emitter::emit_nodes(const Block& block, size_t begin, size_t end) {
     add(first);
     if (groups(first))
       for (; stop < end && groups(block[stop].node) && goes_with(block[stop].node); ++stop) add(block[stop].node);
+    if (vector && !repeats(now[0])) compute_together(now);
     for_combinations(now.empty() ? 0 : repeats(now[0]), vector, [&] {
       for (const Node* n : now) {
         if (is(n, LoopOp::Store))

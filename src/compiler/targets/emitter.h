@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -134,6 +135,12 @@ class Emitter {
   llvm::Value* fold_elements(const ir::Node* n, const Accumulators& a, size_t place);
   llvm::Value* chosen_of_two(unsigned intrinsic, llvm::ArrayRef<llvm::Value*> args);
 
+  // emit_together.cpp: several vectors side by side
+  struct ById {
+    bool operator()(const ir::Node* a, const ir::Node* b) const { return a->id < b->id; }
+  };
+  std::set<const ir::Node*, ById> computed_for(const std::vector<const ir::Node*>& users) const;
+  void compute_together(const std::vector<const ir::Node*>& users);
   // emit_fused.cpp: products whose only use is a sum
   const ir::Node* fused_product(ir::Value v, const ir::Node* user, Ranges ranges) const;
   llvm::Value* fused(const ir::Node* product, llvm::Value* sum, bool negative = false);
