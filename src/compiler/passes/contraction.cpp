@@ -255,8 +255,13 @@ class Contractions {
   }
 
   // Rows that cannot be read in even steps (patches of an image) are written out first: as far down the chain of views as
-  // reading is even from there, so that other views of it are served too.
+  // reading is even from there, so that other views of it are served too. Those whose elements lie side by side are read wherever they begin.
   void steady_rows(Value a) {
+    Steps steps = steps_of(a);
+    if (is(steps.back(), 1)) {
+      if (!steps[steps.size() - 2]) in_order(a);
+      return;
+    }
     Index index = probe(shape_of(a)), at = index;
     Value written = a;
     for (Value v = a;;) {

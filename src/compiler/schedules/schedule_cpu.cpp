@@ -398,7 +398,7 @@ class Scheduler {
     // Narrow floats are widened a vector at a time on the way, which takes as long for one of them by itself.
     bool narrow =
         !words && !s_.along_k && is_floating(type_of(first).dtype) && size_of(type_of(unwidened(first)).dtype) < 4;
-    s_.stage_rows = sums == 1 && (!a.along_k || !a.across || narrow);
+    s_.stage_rows = sums == 1 && (!a.along_k || (!a.across && !by_one(a.along_k)) || narrow);
     if (words) s_.stage_rows = !of_words(first) && (s_.stage_rows || !a.along_k->is(1) || a.converted);
     auto size = [](Expr e, int64_t unknown) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : unknown; };
     int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows, columns = s_.along_k ? tile.vectors : tile.columns(),
