@@ -72,6 +72,7 @@ Z=(pi/4)**2*mpf('1.003')
 fs=lambda z:(sin(sqrt(z))/sqrt(z)-1)/z if z>1e-20 else -mpf(1)/6+z/120
 fc=lambda z:(cos(sqrt(z))-1+z/2)/z**2 if z>1e-14 else mpf(1)/24-z/720
 out("kSin32",fs,lambda z:z,'1e-20',Z,3)
+out("kSinHalf32",fs,lambda z:z*sqrt(z)/sin(sqrt(z)),'1e-20',(pi/2)**2*mpf('1.003'),4)
 out("kSin64",fs,lambda z:z,'1e-20',Z,6)
 out("kCos32",fc,lambda z:z*z,'1e-12',Z,3)
 out("kCos64",fc,lambda z:z*z,'1e-12',Z,6)
