@@ -112,9 +112,21 @@ def ei(w):
         x+=e/(2/sqrt(pi)*exp(-x*x))*(1) if abs(e/q)<0.5 else (log(erfc(x)/q))/(2*x+1/x)
         if abs(e/q)<mpf(10)**-30: break
     return x/y
+def near(w):
+    if w<1e-12: return sqrt(pi)/2
+    a=sqrt(-expm1(-w)); q=exp(-w)/(1+a)
+    x=erfinv(a) if q>1e-8 else sqrt(w)-log(w+1)/sqrt(w)/2
+    for _ in range(60):  # Halley's method
+        e=(erfc(x)-q)*exp(x*x)*sqrt(pi)/2
+        x+=e/(1-x*e)
+        if abs(e)<mpf(10)**-45: break
+    return x/a
+mp.dps=60
+def segment(name,g,a,b,mid,n): out(name,lambda t:g(t+mid),lambda t:1/g(t+mid),mpf(a)-mid,mpf(b)-mid,n)
+segment("kErfinvCentre64",near,'0','6.25',mpf('3.125'),25)
+segment("kErfinvTail64",lambda s:near(s*s),'2.5','4',mpf('3.25'),21)
+segment("kErfinvFar64",lambda s:near(s*s),'4','6.05',mpf(5),19)
 mp.dps=34
-out("kErfinvCentre",lambda u:ei(u+mpf('2.5')),lambda u:1,'-2.5','2.6',9)
-out("kErfinvTail",lambda s:ei((s+mpf('4.2'))**2),lambda s:1,mpf('-2.0'),mpf('1.95'),13)
 out("kErfinvCentre32",lambda u:ei(u+mpf('2.5')),lambda u:1/ei(u+mpf('2.5')),'-2.5','2.5001',10)
 out("kErfinvTail32",lambda s:ei((s+mpf('3.1'))**2),lambda s:1/ei((s+mpf('3.1'))**2),mpf('-0.865'),mpf('0.9'),10)
 
