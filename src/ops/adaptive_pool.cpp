@@ -27,6 +27,7 @@ Adaptive adaptive(Expr size, Expr out) {
 // Dimension d becomes [windows, positions].
 Value adaptive_windows(Value x, int64_t d, Expr out, const Number& fill) {
   Expr size = size_of(x, d);
+  if (same_size(size, out)) return split_dim(x, d, {size, 1});
   if (same_size(ir::mod(size, out), 0)) return split_dim(x, d, {out, ir::floordiv(size, out)});
   Adaptive a = adaptive(size, out);
   Value v = move_dims(prim::gather(x, {a.index}, {d}), {0, 1}, {d, d + 1});

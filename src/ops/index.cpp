@@ -22,6 +22,18 @@ Index delinearise(Expr linear, const Shape& shape) {
   return out;
 }
 
+namespace {
+
+// Whether a block of so many elements gets another dimension before one of `other` does: the smaller one, where that is known.
+bool is_smaller(Expr block, Expr other) {
+  auto divides = [](Expr a, Expr b) { return !a.is(0) && mod(b, a).is(0); };
+  if (block.is_constant() && other.is_constant()) return block.constant() < other.constant();
+  if (divides(block, other) != divides(other, block)) return divides(block, other);
+  return block->args.size() <= other->args.size() && provably_less(block, other).value_or(true);
+}
+
+}  // namespace
+
 Index reshaped(const Index& index, const Shape& to, const Shape& from) {
   // Blocks of dimensions with equal products map to each other; only inside a block indices have to be put together.
   Index out(from.size());
@@ -40,11 +52,7 @@ Index reshaped(const Index& index, const Shape& to, const Shape& from) {
     if (t > 0) tp = to[--t];
     if (f > 0) fp = from[--f];
     while (!(tp == fp)) {
-      bool more_to =
-          t > 0 && (f == 0 || (tp.is_constant() && fp.is_constant()
-                                   ? tp.constant() < fp.constant()
-                                   : tp->args.size() <= fp->args.size() && provably_less(tp, fp).value_or(true)));
-      if (more_to)
+      if (t > 0 && (f == 0 || is_smaller(tp, fp)))
         tp = to[--t] * tp;
       else if (f > 0)
         fp = from[--f] * fp;

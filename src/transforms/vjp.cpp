@@ -194,6 +194,12 @@ std::vector<bool> plain_arithmetic(const ir::Graph& joint, size_t inputs, size_t
   return out;
 }
 
+// A cotangent has the sizes of its result, which are other expressions.
+void learn_equal(ir::Facts& facts, const ir::Shape& a, const ir::Shape& b) {
+  for (size_t d = 0; a.size() == b.size() && d < a.size(); ++d)
+    if (facts.has_hint(a[d]) && facts.has_hint(b[d])) facts.equal(a[d], b[d]);
+}
+
 }  // namespace
 
 std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
@@ -205,6 +211,7 @@ std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& n
   ir::ValueMap map;
   for (size_t i = 0; i < j.graph->inputs().size(); ++i) {
     Value in = j.graph->inputs()[i].value, v = i < inputs.size() ? inputs[i] : cts[i - inputs.size()];
+    if (i >= inputs.size()) learn_equal(target.facts(), ir::type_of(v).shape, ir::type_of(in).shape);
     map.set(in, of_shape(v, ir::type_of(in).shape));
   }
   std::unordered_map<Value, Value> known;

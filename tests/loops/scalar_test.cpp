@@ -78,14 +78,21 @@ TEST_P(Scalars, Int16) { check_integers<int16_t>(GetParam()); }
 TEST_P(Scalars, Int32) { check_integers<int32_t>(GetParam()); }
 TEST_P(Scalars, Int64) { check_integers<int64_t>(GetParam()); }
 
-TEST_P(Scalars, IntegerPowers) {
-  check_binary<int32_t>(GetParam(), "pow", [](int32_t a, int32_t e) {
-    if (e < 0) return a == 1 ? 1 : a == -1 ? (e & 1 ? -1 : 1) : 0;
-    uint32_t r = 1, base = static_cast<uint32_t>(a);
-    for (uint32_t n = e; n; n >>= 1, base *= base)
+template <class T>
+void check_powers(const std::string& target) {
+  check_binary<T>(target, "pow", [](T a, T e) {
+    if (e < 0) return T(a == 1 ? 1 : a == T(-1) ? (e & 1 ? -1 : 1) : 0);
+    uint64_t r = 1, base = static_cast<uint64_t>(a);
+    for (auto n = static_cast<uint64_t>(e); n; n >>= 1, base *= base)
       if (n & 1) r *= base;
-    return static_cast<int32_t>(r);
+    return static_cast<T>(r);
   });
+}
+
+TEST_P(Scalars, IntegerPowers) {
+  check_powers<int32_t>(GetParam());
+  check_powers<int64_t>(GetParam());
+  check_powers<uint8_t>(GetParam());
 }
 
 // Every float16 and bfloat16 there and back; and rounding of what lies between.

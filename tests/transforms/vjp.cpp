@@ -7,6 +7,7 @@
 
 #include "ir/text.h"
 #include "ops/algebra.h"
+#include "ops/decompose.h"
 #include "ops/interpreter.h"
 #include "transforms/derived.h"
 #include "transforms/partition.h"
@@ -180,6 +181,22 @@ TEST(Derived, SecondDerivativeByTheResult) {
   std::vector<Array> out = ops::evaluate(g, in);
   EXPECT_EQ(at(out[0], 0), 0);
   EXPECT_NEAR(at(out[1], 0), -2 * t, 1e-12);
+}
+
+// Windows that lie beside each other are read without a reshape between sizes that nothing says are equal.
+TEST(Derived, CotangentsHaveTheSizesOfResults) {
+  ir::Facts facts({12, 7, 3});
+  ir::Graph g;
+  {
+    ops::Builder builder(g, facts);
+    Value x = g.add_input({DType::Float64, {ir::Expr::size(0), ir::Expr::size(1)}, false});
+    Value ct = g.add_input({DType::Float64, {ir::Expr::size(2), ir::Expr::size(1), 4}, false});
+    const ops::Row& row = vjp_row(ops::at("prim::window"), {true}, {true});
+    g.add_output(builder.record(row, {x, ir::Expr(0), ir::Expr(4), ir::Expr(4), ir::Expr(1), std::vector<Value>(1),
+                                      std::vector<Value>{ct}})[0]);
+    ops::decompose(g, facts);
+  }
+  EXPECT_EQ(str(facts.known(ir::Expr::size(2))), "s0 // 4");
 }
 
 TEST(Derived, PutWritesThroughAView) {

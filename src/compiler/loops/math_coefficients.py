@@ -72,6 +72,7 @@ Z=(pi/4)**2*mpf('1.003')
 fs=lambda z:(sin(sqrt(z))/sqrt(z)-1)/z if z>1e-20 else -mpf(1)/6+z/120
 fc=lambda z:(cos(sqrt(z))-1+z/2)/z**2 if z>1e-14 else mpf(1)/24-z/720
 out("kSin32",fs,lambda z:z,'1e-20',Z,3)
+out("kSinHalf32",fs,lambda z:z*sqrt(z)/sin(sqrt(z)),'1e-20',(pi/2)**2*mpf('1.003'),4)
 out("kSin64",fs,lambda z:z,'1e-20',Z,6)
 out("kCos32",fc,lambda z:z*z,'1e-12',Z,3)
 out("kCos64",fc,lambda z:z*z,'1e-12',Z,6)
@@ -112,9 +113,21 @@ def ei(w):
         x+=e/(2/sqrt(pi)*exp(-x*x))*(1) if abs(e/q)<0.5 else (log(erfc(x)/q))/(2*x+1/x)
         if abs(e/q)<mpf(10)**-30: break
     return x/y
+def near(w):
+    if w<1e-12: return sqrt(pi)/2
+    a=sqrt(-expm1(-w)); q=exp(-w)/(1+a)
+    x=erfinv(a) if q>1e-8 else sqrt(w)-log(w+1)/sqrt(w)/2
+    for _ in range(60):  # Halley's method
+        e=(erfc(x)-q)*exp(x*x)*sqrt(pi)/2
+        x+=e/(1-x*e)
+        if abs(e)<mpf(10)**-45: break
+    return x/a
+mp.dps=60
+def segment(name,g,a,b,mid,n): out(name,lambda t:g(t+mid),lambda t:1/g(t+mid),mpf(a)-mid,mpf(b)-mid,n)
+segment("kErfinvCentre64",near,'0','6.25',mpf('3.125'),25)
+segment("kErfinvTail64",lambda s:near(s*s),'2.5','4',mpf('3.25'),21)
+segment("kErfinvFar64",lambda s:near(s*s),'4','6.05',mpf(5),19)
 mp.dps=34
-out("kErfinvCentre",lambda u:ei(u+mpf('2.5')),lambda u:1,'-2.5','2.6',9)
-out("kErfinvTail",lambda s:ei((s+mpf('4.2'))**2),lambda s:1,mpf('-2.0'),mpf('1.95'),13)
 out("kErfinvCentre32",lambda u:ei(u+mpf('2.5')),lambda u:1/ei(u+mpf('2.5')),'-2.5','2.5001',10)
 out("kErfinvTail32",lambda s:ei((s+mpf('3.1'))**2),lambda s:1/ei((s+mpf('3.1'))**2),mpf('-0.865'),mpf('0.9'),10)
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "compiler/loops/math_builder.h"
 
 // Remainders, integer powers and random bits: exact operations made of integer arithmetic.
@@ -73,17 +75,26 @@ X rem(X x, X y) {
   return convert(rem(convert(x, DType::Float64), convert(y, DType::Float64), 24), DType::Float32);
 }
 
-X int_pow(X x, X y) {
-  DType t = x.type();
-  if (t == DType::Bool) return x | !y;
-  X zero = like(x, 0), one = like(x, 1);
-  X r = one, base = x, e = y;
-  int bits = static_cast<int>(8 * size_of(t));
-  for (int i = 0; i < bits; ++i) {
+namespace {
+
+// r base^e: so many first digits of e, and the others only where some lane has them.
+X times_power(X r, X base, X e, int first, int digits) {
+  X zero = like(e, 0), one = like(e, 1);
+  for (int i = 0; i < std::min(first, digits); ++i) {
     r = select((e & one) != zero, r * base, r);
     base = base * base;
     e = shr(e, 1);
   }
+  return digits > first ? unlikely(e > zero, times_power(r, base, e, 2 * first, digits - first), r) : r;
+}
+
+}  // namespace
+
+X int_pow(X x, X y) {
+  DType t = x.type();
+  if (t == DType::Bool) return x | !y;
+  X zero = like(x, 0), one = like(x, 1);
+  X r = times_power(one, x, y, 4, static_cast<int>(8 * size_of(t)));
   if (!is_signed(t)) return r;
   X sign = select((y & one) != zero, x, one);
   X inverse = select((x == one) | (x == like(x, -1)), sign, zero);

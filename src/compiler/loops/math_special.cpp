@@ -76,18 +76,12 @@ X erfc(X x) {
 }
 
 X erfinv(X y) {
-  X a = abs(y), rest = 1 - a;
-  X w = -log((rest * (1 + a)));
-  X root = sqrt(w), r = a;
+  X a = abs(y), w = -log((1 - a) * (1 + a)), root = sqrt(w), r = a;
   if (y.is_double()) {
-    X tail = polynomial(at_most(root, 6.2) - 4.2, kErfinvTail);
-    X start = a * select(w < 5.0, polynomial(w - 2.5, kErfinvCentre), tail);
-    // One step of Halley's method on erf, or on erfc where that is the one with relative accuracy.
-    Erfc erfc(start);
-    X error = select(a < 0.75, start * polynomial(start * start, kErf64) - a, rest - erfc.gauss * erfc.factor);
-    X step = error * 0.88622692545275801 / erfc.gauss;
-    r = start - step / (1 + start * step);
-    r = select(a < 0x1p-30, a * 0.88622692545275801, r);
+    // Segments of M. Giles, Approximating the erfinv function, 2011: nearly all numbers lie in the first.
+    X tail =
+        select(root < 4.0, polynomial(root - 3.25, kErfinvTail64), polynomial(at_most(root, 6.05) - 5, kErfinvFar64));
+    r = a * unlikely(w > 6.25, tail, polynomial(w - 3.125, kErfinvCentre64));
   } else {
     r = a * select(w < 5.0, polynomial(w - 2.5, kErfinvCentre32), polynomial(root - 3.1, kErfinvTail32));
   }

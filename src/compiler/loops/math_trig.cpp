@@ -8,6 +8,9 @@ namespace {
 constexpr double kHalfPi1 = 0x1.921fb544p+0, kHalfPi2 = 0x1.0b4611a6p-34, kHalfPi3 = 0x1.3198a2e037073p-69;
 constexpr double kHalfPi = 0x1.921fb54442d18p+0, kHalfPiLow = 0x1.1a62633145c07p-54;
 constexpr double kTwoOverPi = 0.63661977236758134;
+// In three parts of 11 bits and the rest, for float32.
+constexpr double kShortHalfPi[] = {0x1.92p+0, 0x1.fbp-12, 0x1.51p-22, 0x1.0b4611a626331p-34};
+constexpr double kNear = 0x1p13;  // up to which products of quarters of a turn with them are exact
 
 // x = quadrant π/2 + rest with |rest| <= π/4, for x >= 0.
 struct Reduced {
@@ -87,15 +90,35 @@ Reduced reduce_moderate(X x) {
   return {convert(rest, x.type()), convert(n, bits_type(x.type()))};
 }
 
+// x - n unit π/2 in float32, where a whole n has so few bits that only the sum's `high` is rounded; `low` is the rest.
+Pair less_half_pis(X x, X n, double unit) {
+  const double* part = kShortHalfPi;
+  X r = x - n * (unit * part[0]) - n * (unit * part[1]);
+  X third = n * (unit * part[2]), s = r - third;
+  X error = (r - s) - third;
+  return {s, error - n * (unit * part[3])};
+}
+
+Reduced reduce_near(X x) {
+  X n = round(x * kTwoOverPi);
+  Pair r = less_half_pis(x, n, 1);
+  return {r.high + r.low, convert(n, DType::Int32)};
+}
+
 // f of the reduced |x|; NaN for infinity and NaN.
 template <class F>
-X of_reduced(X x, F f) {
-  X a = abs(x);
+X of_far(X a, F f) {
   // The products with the first parts of π/2 are exact up to here.
   X huge = a > 0x1p19;
   Reduced far = reduce_huge(a);
-  far.rest = convert(far.rest, x.type()) + (x - x);
+  far.rest = convert(far.rest, a.type()) + (a - a);
   return unlikely(huge, f(far), f(reduce_moderate(a)));
+}
+
+template <class F>
+X of_reduced(X x, F f) {
+  X a = abs(x);
+  return x.is_double() ? of_far(a, f) : unlikely(a > kNear, of_far(a, f), f(reduce_near(a)));
 }
 
 X sin_reduced(X r) {
@@ -140,7 +163,17 @@ Pair parts(X x, double high, double low) {
 
 }  // namespace
 
-X sin(X x) { return flip_sign(of_reduced(x, sin_of), sign_bits(x)); }
+X sin(X x) {
+  X a = abs(x);
+  if (x.is_double()) return flip_sign(of_far(a, sin_of), sign_bits(x));
+  // By half turns, which need one polynomial. What is small is added last: the processor waits for the chain of operations.
+  X n = round(a * (kTwoOverPi / 2));
+  auto [r, low] = less_half_pis(a, n, 2);
+  X z = r * r, t = z * polynomial(z, kSinHalf32);
+  X near = r + (r * t + low * (1 - z * (0.5 - z * (1.0 / 24))));
+  return flip_sign(unlikely(a > kNear, of_far(a, sin_of), flip_sign(near, shl(convert(n, DType::Int32), 31))),
+                   sign_bits(x));
+}
 
 X cos(X x) {
   return of_reduced(x, [](Reduced a) {

@@ -40,6 +40,12 @@ bool holds(DType from, DType to) {
   return a.digits <= b.digits && (is_signed(to) || !is_signed(from));
 }
 
+// Whether x is of dtype t, and of the wider one to which it was converted in between.
+bool widened(Match& m) {
+  DType from = m.type("x").dtype;
+  return from == m.get<DType>("t") && holds(from, m.get<DType>("s"));
+}
+
 // --- constants ---
 
 bool is_number(const Arg& a) { return a.is<double>() || a.is<bool>() || (a.is<Expr>() && a.get<Expr>().is_constant()); }
@@ -253,6 +259,9 @@ constexpr Rule kRules[] = {
     {"convert(x, t) -> x", [](Match& m) { return m.type("x").dtype == m.get<DType>("t"); }},
     {"convert(convert(x, s), t) -> convert(x, t)",
      [](Match& m) { return holds(m.type("x").dtype, m.get<DType>("s")); }},
+    // A choice between what has no more digits and something else is made without them: rounding again would give the former.
+    {"convert(select(c, convert(x, s), y), t) -> select(c, x, convert(y, t))", widened},
+    {"convert(select(c, y, convert(x, s)), t) -> select(c, convert(y, t), x)", widened},
     {"bitcast(x, t) -> x", [](Match& m) { return m.type("x").dtype == m.get<DType>("t"); }},
     {"bitcast(bitcast(x, s), t) -> bitcast(x, t)"},
 

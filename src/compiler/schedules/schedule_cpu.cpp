@@ -37,7 +37,7 @@ constexpr int64_t kRowsOfFarPanel = 16;
 // Elements along a side of a tile: of most types a few cache lines.
 constexpr int64_t kTile = 32;
 // A scatter's updates are read once for each piece of their rows, and memory sends the next lines of a long piece ahead. Threads share pieces.
-constexpr int64_t kScatterBytes = 4096, kSharedScatterBytes = 1024;
+constexpr int64_t kScatterBytes = 65536, kSharedScatterBytes = 1024;
 // Numbers of a sum that are spelled out where their places are uneven.
 constexpr int64_t kSpelledOut = 16;
 // Elements of a window that is worth a copy of the body for each.
