@@ -1,5 +1,7 @@
 #include "compiler/passes/words.h"
 
+#include "compiler/fusion/places.h"
+#include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
 #include "ops/shapes.h"
 
@@ -89,5 +91,17 @@ std::optional<Words> words_of(Value operand, Index at) {
 }
 
 bool of_words(Value operand) { return words_of(operand, {}).has_value(); }
+
+bool in_tiles(Value operand, size_t kept, size_t summed) {
+  Index at = probe(type_of(operand).shape);
+  std::optional<Words> words = words_of(operand, at);
+  if (!words || prim_of(words->value) != Prim::Input) return false;
+  const ir::Shape& shape = type_of(words->value).shape;
+  size_t rank = shape.size();
+  Expr width = shape.back();
+  return (width.is(kMatrixTile) || width.is(2 * kMatrixTile)) && provably_divisible(shape[rank - 2], kMatrixTile) &&
+         words->at[rank - 3] == floordiv(at[kept], width) && words->at[rank - 1] == mod(at[kept], width) &&
+         words->at[rank - 2] == floordiv(at[summed], in_a_word(type_of(unwidened(operand)).dtype));
+}
 
 }  // namespace brasa::compiler

@@ -26,5 +26,7 @@ struct Words {
 std::optional<Words> words_of(ir::Value operand, Index at);
 /// Whether an operand comes out of words.
 bool of_words(ir::Value operand);
+/// Whether it lies in panels of words for the processor's tiles (kMatrixTile), by its kept dimension and the one that is summed.
+bool in_tiles(ir::Value operand, size_t kept, size_t summed);
 
 }  // namespace brasa::compiler

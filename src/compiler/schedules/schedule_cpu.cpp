@@ -452,19 +452,6 @@ class Scheduler {
     return few ? width : std::nullopt;
   }
 
-  // Whether an operand lies in panels for tiles (passes/words.h).
-  static bool in_tiles(Value operand, size_t kept, size_t summed) {
-    Index at = probe(type_of(operand).shape);
-    std::optional<Words> words = words_of(operand, at);
-    if (!words || prim_of(words->value) != Prim::Input) return false;
-    const ir::Shape& shape = type_of(words->value).shape;
-    size_t rank = shape.size();
-    Expr width = shape.back();
-    return (width.is(kMatrixTile) || width.is(2 * kMatrixTile)) && provably_divisible(shape[rank - 2], kMatrixTile) &&
-           words->at[rank - 3] == floordiv(at[kept], width) && words->at[rank - 1] == mod(at[kept], width) &&
-           words->at[rank - 2] == floordiv(at[summed], in_a_word(type_of(unwidened(operand)).dtype));
-  }
-
   // Rows are copied to tiles once for all panels of a task; as many as the second cache keeps beside what passes by. A panel is read
   // for all of them.
   void matrix_tiles(Expr m, Expr n, Expr k, Expr batch, Value first) {

@@ -49,6 +49,9 @@ std::set<const Node*, Emitter::ById> Emitter::computed_for(const std::vector<con
 
 void Emitter::compute_together(const std::vector<const Node*>& users) {
   if (target_.gpu || target_.baseline || vector_.copies == 1 || vector_.lanes == 1) return;
+  // What runs from vector to vector is computed in between.
+  for (const Node* n : users)
+    if (loop_kind(n->op) == LoopOp::Scan) return;
   std::set<const Node*, ById> nodes = computed_for(users);
   if (nodes.size() < kChain) return;
   for (const Node* n : nodes) for_combinations(analysis_.of(n), true, [&] { eval(Value{const_cast<Node*>(n), 0}); });
