@@ -171,9 +171,12 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
     return std::any_of(out.axes.begin(), out.axes.end(),
                        [&](const Axis& axis) { return d.folds(axis.first) && varies(a.place, axis); });
   };
-  for (size_t i = 0; i < out.axes.size() && d.has_reduced(); ++i) {
+  std::optional<size_t> beside;  // the innermost axis that is kept, but for the vector axis
+  for (size_t i = 0; i < out.axes.size(); ++i)
+    if (i != out.vector && !d.folds(out.axes[i].first)) beside = i;
+  if (beside && d.has_reduced()) {
+    size_t i = *beside;
     const Axis& a = out.axes[i];
-    if (i == out.vector || d.folds(a.first)) continue;
     MergedAxes::Again found{i};
     bool again = false, goes_on = false, even = true;
     for (const Places::Access& read : places.accesses) {
@@ -186,7 +189,7 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
         if (!even || s->is(0) || !tap || !tap->is_constant() || tap->is(0) || s->constant() % tap->constant() != 0)
           continue;
         int64_t taps_on = s->constant() / tap->constant();
-        if (taps_on < window.extent.constant()) found = {i, window.extent.constant(), taps_on};
+        if (taps_on > 0 && taps_on < window.extent.constant()) found = {i, window.extent.constant(), taps_on};
       }
     }
     if (again && goes_on && even) out.again = found;

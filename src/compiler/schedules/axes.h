@@ -19,8 +19,8 @@ struct MergedAxes {
   std::optional<size_t> neighbours;
   /// The axis along which the places right behind those of the vector axis are read.
   std::optional<size_t> continued;
-  /// The innermost axis along whose neighbours sums read some elements again: weights, and what lies in several windows of `taps` elements, each
-  /// `step` of them behind the one before (1, 0: in no window).
+  /// The innermost axis but for the vector axis, where sums of its neighbours read some elements again: weights, and what lies in several
+  /// windows of `taps` elements, each `step` of them behind the one before (1, 0: in no window).
   struct Again {
     size_t axis;
     int64_t taps = 1, step = 0;
