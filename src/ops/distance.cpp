@@ -85,7 +85,9 @@ bool takes_product(Value a, Value b, const Number& p, std::optional<int64_t> mod
 
 Value cdist(Value a, Value b, Number p, std::optional<int64_t> mode) {
   check_rows(a, b);
-  return takes_product(a, b, p, mode) ? euclidean_dist(a, b) : norm_of(differences(a, b), p, rank_of(a));
+  if (takes_product(a, b, p, mode)) return euclidean_dist(a, b);
+  Value d = differences(a, b);
+  return norm_of(d, p, rank_of(d) - 1);
 }
 
 std::array<Value, 2> cdist_pulled(Value g, Value a, Value b, const Number& p, Value norm) {

@@ -102,6 +102,15 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
   return out;
 }
 
+namespace {
+
+// Of an operator of PyTorch's that has a derivative of its own; those of parts that operators are composed of are nobody's business.
+bool has_published_derivative(Value v) {
+  return v.node->op != ir::input_op() && ops::row_of(*v.node).vjp && v.node->op->name().starts_with("aten::");
+}
+
+}  // namespace
+
 JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
                  const std::vector<bool>& has_cotangent) {
   std::unique_ptr<ir::Graph> whole = ops::decompose(graph, facts, has_own_derivative, ops::Whole::AsTarget);
@@ -115,6 +124,7 @@ JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<boo
     }
   JointGraph out;
   out.gradient_of.assign(inputs, -1);
+  for (size_t i = 0; i < outputs; ++i) out.published.push_back(has_published_derivative(whole->outputs()[i].value));
   {
     ops::Builder builder(*whole, facts, has_own_derivative);
     for (size_t i = 0; i < outputs; ++i) {
@@ -167,8 +177,10 @@ std::vector<bool> rounded_otherwise(const ir::Graph& graph) {
 
 // Sums, products and quotients of elements, which PyTorch's nodes do not keep, so that a program may write them (`norm(x).relu_()`,
 // `(x / y).masked_fill_(…)`): made again instead of read. What follows from a sum or another whole and is smaller than the operands, as a
-// mean, costs too much to make again. By output of a graph with so many inputs.
-std::vector<bool> plain_arithmetic(const ir::Graph& joint, size_t inputs, size_t outputs) {
+// mean, costs too much to make again. So does what an operator's own derivative is written with, as that of softmax. By result of the graph
+// with so many inputs.
+std::vector<bool> plain_arithmetic(const JointGraph& j, size_t inputs) {
+  const ir::Graph& joint = *j.graph;
   std::unordered_set<const ir::Node*> follow;
   for (ir::Node* n : ir::live_nodes(joint)) {
     ops::Kind k = ops::kind_of(*n);
@@ -182,14 +194,14 @@ std::vector<bool> plain_arithmetic(const ir::Graph& joint, size_t inputs, size_t
                        [&](const auto& in) { return ir::type_of(in.value).numel() == ir::type_of(v).numel(); });
   };
   std::vector<bool> out;
-  for (size_t i = 0; i < outputs; ++i) {
+  for (size_t i = 0; i < j.published.size(); ++i) {
     Value result = joint.outputs()[i].value, v = result;
     while (ops::kind_of(*v.node) == ops::Kind::Reshape) v = v.node->arg<Value>(0);
     ops::ScalarOp op =
         ops::kind_of(*v.node) == ops::Kind::Pointwise ? ops::row_of(*v.node).scalar : ops::ScalarOp::None;
     bool plain =
         op == ops::ScalarOp::Add || op == ops::ScalarOp::Sub || op == ops::ScalarOp::Mul || op == ops::ScalarOp::Div;
-    out.push_back(plain && (!follow.count(v.node) || is_large(result)));
+    out.push_back(plain && !j.published[i] && (!follow.count(v.node) || is_large(result)));
   }
   return out;
 }
@@ -218,7 +230,7 @@ std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& n
   std::vector<bool> rounded, plain;
   if (!results.empty()) {
     rounded = rounded_otherwise(graph);
-    plain = plain_arithmetic(*j.graph, inputs.size(), results.size());
+    plain = plain_arithmetic(j, inputs.size());
   }
   for (size_t k = 0; k < results.size(); ++k)
     for (Value v = j.graph->outputs()[k].value; results[k] && !rounded[k] && !plain[k] && !ir::is_input(v);

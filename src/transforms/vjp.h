@@ -23,6 +23,7 @@ std::vector<ir::Value> pullback(const std::vector<ir::Value>& outputs, const std
 struct JointGraph {
   std::unique_ptr<ir::Graph> graph;  // primitives, and what detaches
   std::vector<int> gradient_of;
+  std::vector<bool> published;  // by result: an operator of PyTorch's with a derivative of its own gives it
 };
 JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
                  const std::vector<bool>& has_cotangent);

@@ -98,5 +98,34 @@ TEST(Linearize, Hoists) {
   EXPECT_EQ(outer.body[0].loop->hoisted[0], row.node);
 }
 
+// A stage is outside of the loop that a shorter store is in: the loop comes once, behind the stage.
+TEST(Linearize, WhatIsOutsideOfALoopDoesNotTearIt) {
+  Nest nest = linearize(*ir::parse(R"graph(graph loops "" {
+  %0 = input: f64[6] ""
+  %1 = input: f64[36] ""
+  %2 = input: f64[6] ""
+  %3 = input: f64[36] ""
+  %4 = loop::for(range=r0<6>, kind="serial"): bool[]
+  %5 = loop::for(range=r1<2>, kind="serial"): bool[]
+  %6 = loop::for(range=r2<3>, kind="serial"): bool[]
+  %7 = loop::load(%0, index=r1*3 + r2): f64[]
+  %8 = loop::reduce([%7], ranges=[r1, r2], combiner="add"): f64[]
+  %9 = loop::store(%2, index=r0, value=%8): bool[]
+  %10 = prim::mul(%7, %8): f64[]
+  %11 = loop::stage(%10, ranges=[r1, r2], space="local"): f64[6]
+  %12 = loop::load(%11, index=r1*3 + r2): f64[]
+  %13 = loop::load(%1, index=r0*6 + r1*3 + r2): f64[]
+  %14 = prim::mul(%13, %7): f64[]
+  %15 = loop::reduce([%14], ranges=[r1, r2], combiner="add"): f64[]
+  %16 = prim::mul(%12, %15): f64[]
+  %17 = loop::store(%3, index=r0*6 + r1*3 + r2, value=%16): bool[]
+  return
+})graph",
+                                   find_loop_level_op));
+  ASSERT_FALSE(nest.body.empty());
+  EXPECT_EQ(
+      std::count_if(nest.body.begin(), nest.body.end(), [](const Item& i) { return i.loop && i.loop->loop == 0; }), 1);
+}
+
 }  // namespace
 }  // namespace brasa::compiler

@@ -37,5 +37,23 @@ TEST(Pdist, NaNGoesWhereItsPairsGo) {
   EXPECT_TRUE(equal(has_nan, tensor({0, 1, 0, 1, 0, 1}).to(kBool)));
 }
 
+// The batch of rows with fewer dimensions is broadcast, whichever operand has them.
+TEST(Cdist, RowsOfOtherRanks) {
+  for (double p : {0.0, 1.0, 2.0, 3.0, std::numeric_limits<double>::infinity()})
+    for (int64_t rows : {2, 30}) {
+      Tensor few = randn({rows, 5}, kDouble), many = randn({2, 3, 4, 5}, kDouble);
+      for (bool first : {true, false}) {
+        auto distances = [&](const Tensor& x, const Tensor& y) { return first ? cdist(x, y, p) : cdist(y, x, p); };
+        Tensor a = few.clone().requires_grad_(), b = few.clone().requires_grad_();
+        Tensor got = distances(a, many), expected = distances(b.expand({2, 3, rows, 5}), many);
+        ASSERT_EQ(got.sizes(), expected.sizes()) << p << ' ' << rows;
+        EXPECT_TRUE(allclose(got, expected, 1e-9, 1e-9)) << p << ' ' << rows;
+        got.square().sum().backward();
+        expected.square().sum().backward();
+        EXPECT_TRUE(allclose(a.grad(), b.grad(), 1e-8, 1e-8)) << p << ' ' << rows;
+      }
+    }
+}
+
 }  // namespace
 }  // namespace brasa::test

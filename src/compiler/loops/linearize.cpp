@@ -167,13 +167,15 @@ class Linearizer {
     std::vector<const Node*> sinks;
   };
 
-  // What needs the fewest loops first, as far as dependences allow; of as many, what is outside of the others' outermost loop, so that
-  // this loop need not end for it.
-  std::vector<const Node*> outermost_first(std::vector<const Node*> sinks, Ranges around) const {
+  enum class First : uint8_t { FewestLoops, Outside };
+  // What needs the fewest loops first, as far as dependences allow, and what is outside of the others' outermost loop, so that this loop
+  // need not end for it. `first` says which of the two counts more.
+  std::vector<const Node*> outermost_first(std::vector<const Node*> sinks, Ranges around, First first) const {
     std::vector<const Node*> out;
     auto loops = [&](const Node* s) {
       Ranges rest = a_.nested(a_.inside(s)) & ~around;
-      return std::pair(std::popcount(rest), -std::countr_zero(rest));
+      int count = std::popcount(rest), outside = -std::countr_zero(rest);
+      return first == First::FewestLoops ? std::pair(count, outside) : std::pair(outside, count);
     };
     auto ready = [&](const Node* s) {
       return std::none_of(sinks.begin(), sinks.end(),
@@ -213,13 +215,16 @@ class Linearizer {
 
   Block schedule(std::vector<const Node*> sinks, Ranges around) {
     std::vector<Group> groups = grouped(sinks, around);
-    if (!torn(groups).empty()) {
-      sinks = outermost_first(std::move(sinks), around);
-      groups = grouped(sinks, around);
-      for (auto [made, loop] : torn(groups)) {
-        BRASA_ASSERT(loop >= 0 && can_repeat(made), "no order of loops fits");
-        torn_.emplace(made, loop);
+    std::vector<Torn> apart = torn(groups);
+    if (!apart.empty()) {
+      auto fits = [&](const Torn& t) { return t.second >= 0 && can_repeat(t.first); };
+      for (First first : {First::FewestLoops, First::Outside}) {
+        groups = grouped(outermost_first(sinks, around, first), around);
+        apart = torn(groups);
+        if (std::all_of(apart.begin(), apart.end(), fits)) break;
       }
+      BRASA_ASSERT(std::all_of(apart.begin(), apart.end(), fits), "no order of loops fits");
+      torn_.insert(apart.begin(), apart.end());
     }
     Block block;
     if (!torn_.empty()) return block;
