@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -180,6 +181,9 @@ class Scheduler {
     int copies = fills ? 1 : long_columns ? 8 : reducing ? 4 : 2;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks
     Expr along = s_.chains > 0 && last.reduced ? s_.chains_of(last) : last.extent;  // of the vector loop
+    // Of a short axis all lies in a vector of fewer lanes, which needs no mask where it is full.
+    if (along.is_constant() && along.constant() > 0 && along.constant() < s_.width && !folded(last) && !neighbours_)
+      s_.width = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(along.constant())));
     if (along.is_constant()) copies = static_cast<int>(std::clamp<int64_t>(along.constant() / s_.width, 1, copies));
     // A step of whole rows, in which the places of all lanes are known; a long body finds them by divisions.
     constexpr double kLongStep = 100;
