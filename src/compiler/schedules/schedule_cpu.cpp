@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <optional>
@@ -169,10 +170,9 @@ class Scheduler {
     s_.vector_outside = reducing && !folded(last);
     bool running = folded(last) && !last.reduced;  // a scan from lane to lane
     if (running && m_.one_order) s_.width = 1;
-    constexpr double kLong = 40;  // a body that gains little from copies, and would take longer to compile
-    // Several vectors side by side are enough for a loop's end, but for the shortest bodies. Sums behind the vector axis have few
-    // elements, often along several axes: copies of copies would be long code.
-    constexpr double kShort = 1;
+    constexpr double kLong = 40, kShort = 1, kLongStep = 100;  // a long body's copies take longer to compile
+    // Several vectors side by side are enough for a loop's end, but for the shortest bodies. Sums behind the vector axis have few elements,
+    // often along several axes: copies of copies would be long code.
     if (s_.vector_outside && each <= kShort && vector_ + 1 == s_.axes.size()) s_.serial_unroll = 2;
     // All of a small window's are spelled out, so that a loop's end comes once for each vector.
     if (s_.vector_outside && each <= kLong && taps.is_constant() && taps.constant() <= kTaps)
@@ -186,9 +186,11 @@ class Scheduler {
     int copies = fills ? 1 : long_columns ? 8 : reducing ? 4 : 2;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks
     Expr along = s_.chains > 0 && last.reduced ? s_.chains_of(last) : last.extent;  // of the vector loop
+    // Of a short axis all lies in a vector of fewer lanes, which needs no mask where it is full.
+    if (along.is_constant() && along.constant() > 0 && along.constant() < s_.width && !folded(last) && !neighbours_)
+      s_.width = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(along.constant())));
     if (along.is_constant()) copies = static_cast<int>(std::clamp<int64_t>(along.constant() / s_.width, 1, copies));
     // A step of whole rows, in which the places of all lanes are known; a long body finds them by divisions.
-    constexpr double kLongStep = 100;
     if (row_) copies = static_cast<int>(row_ / std::gcd(row_, int64_t{s_.width}));
     if (row_ && copies * each > kLongStep) copies = 1;
     s_.unroll = copies;
