@@ -62,6 +62,45 @@ void join_rows(MergedAxes& out, const Places& places, int lanes) {
   out.vector = out.axes.size() - 1;
 }
 
+// None where a place takes uneven steps.
+std::optional<Expr> step_along(const Places& places, Expr place, const Axis& a) {
+  Expr along = places.ranges[a.first + a.count - 1];
+  auto varies = [&](Expr e) { return contains_symbol(e, along); };
+  for (const Places::Pick& p : places.picks)
+    if (contains_symbol(place, p.index) && std::any_of(p.at.begin(), p.at.end(), varies)) return std::nullopt;
+  return coefficient(place, along);
+}
+
+// Along the innermost axis that is kept, but for the vector axis: some of what sums go through stays where it is, and the rest goes on in even
+// steps.
+std::optional<MergedAxes::Again> read_again(const MergedAxes& merged, const Places& places, const Domain& d) {
+  std::optional<MergedAxes::Again> found;
+  for (size_t i = 0; i < merged.axes.size(); ++i)
+    if (i != merged.vector && !d.folds(merged.axes[i].first)) found = {i};
+  if (!found) return std::nullopt;
+  const Axis& beside = merged.axes[found->axis];
+  auto is_summed = [&](const Places::Access& read) {
+    return std::any_of(merged.axes.begin(), merged.axes.end(), [&](const Axis& a) {
+      return d.folds(a.first) && step_along(places, read.place, a) != std::optional(Expr(0));
+    });
+  };
+  bool stays = false, goes_on = false;
+  for (const Places::Access& read : places.accesses) {
+    if (!is_summed(read)) continue;
+    std::optional<Expr> on = step_along(places, read.place, beside);
+    if (!on || !on->is_constant()) return std::nullopt;
+    (on->is(0) ? stays : goes_on) = true;
+    for (const Axis& window : merged.axes) {
+      if (on->is(0) || !d.folds(window.first) || !window.extent.is_constant()) continue;
+      std::optional<Expr> tap = step_along(places, read.place, window);
+      if (!tap || !tap->is_constant() || tap->is(0) || on->constant() % tap->constant() != 0) continue;
+      int64_t taps_on = on->constant() / tap->constant();
+      if (taps_on > 0 && taps_on < window.extent.constant()) found = {found->axis, window.extent.constant(), taps_on};
+    }
+  }
+  return stays && goes_on ? found : std::nullopt;
+}
+
 }  // namespace
 
 MergedAxes merged_axes(const Group& group, int lanes, bool order) {
@@ -95,14 +134,7 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
   if (out.axes.empty()) return out;
   auto is_short = [&](const Axis& a) { return a.extent.is_constant() && a.extent.constant() < lanes; };
   out.vector = out.axes.size() - 1;
-  // None where a place takes uneven steps.
-  auto step = [&](Expr place, const Axis& a) -> std::optional<Expr> {
-    Expr along = places.ranges[a.first + a.count - 1];
-    auto varies = [&](Expr e) { return contains_symbol(e, along); };
-    for (const Places::Pick& p : places.picks)
-      if (contains_symbol(place, p.index) && std::any_of(p.at.begin(), p.at.end(), varies)) return std::nullopt;
-    return coefficient(place, along);
-  };
+  auto step = [&](Expr place, const Axis& a) { return step_along(places, place, a); };
   // Lanes that lie farther apart are fetched one by one, which costs more than short vectors where each sums many of them.
   constexpr int64_t kNear = 4;
   auto is_near = [&](const Axis& a) {
@@ -162,38 +194,7 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
           i != out.vector && s && s->is_constant() && s->constant() >= 1 && s->constant() <= kNear)
         out.neighbours = i;
   }
-  // What a sum goes through stays where it is along the axis, while something else goes on in even steps.
-  auto varies = [&](Expr place, const Axis& a) {
-    auto s = step(place, a);
-    return !s || !s->is(0);
-  };
-  auto is_summed = [&](const Places::Access& a) {
-    return std::any_of(out.axes.begin(), out.axes.end(),
-                       [&](const Axis& axis) { return d.folds(axis.first) && varies(a.place, axis); });
-  };
-  std::optional<size_t> beside;  // the innermost axis that is kept, but for the vector axis
-  for (size_t i = 0; i < out.axes.size(); ++i)
-    if (i != out.vector && !d.folds(out.axes[i].first)) beside = i;
-  if (beside && d.has_reduced()) {
-    size_t i = *beside;
-    const Axis& a = out.axes[i];
-    MergedAxes::Again found{i};
-    bool again = false, goes_on = false, even = true;
-    for (const Places::Access& read : places.accesses) {
-      if (!is_summed(read)) continue;
-      auto s = step(read.place, a);
-      even = even && s && s->is_constant();
-      (s && s->is(0) ? again : goes_on) = true;
-      for (const Axis& window : out.axes) {
-        auto tap = d.folds(window.first) && window.extent.is_constant() ? step(read.place, window) : std::nullopt;
-        if (!even || s->is(0) || !tap || !tap->is_constant() || tap->is(0) || s->constant() % tap->constant() != 0)
-          continue;
-        int64_t taps_on = s->constant() / tap->constant();
-        if (taps_on > 0 && taps_on < window.extent.constant()) found = {i, window.extent.constant(), taps_on};
-      }
-    }
-    if (again && goes_on && even) out.again = found;
-  }
+  if (d.has_reduced()) out.again = read_again(out, places, d);
   // As many stores that differ by one place are vectors of neighbours.
   constexpr int64_t kMostInterleaved = 4;
   const Axis& pieces = out.axes.back();

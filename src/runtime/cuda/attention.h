@@ -18,8 +18,7 @@ struct AttentionKind {
   bool grouped = false;  // four warps multiply 64 rows together, which Hopper's tensor cores do
   bool cached = false;   // of one row: one of the keys and one of the values lie elsewhere
   int blocks = 1;        // of one row: that share a head's keys, as a cluster
-  bool early =
-      false;  // of one row: what runs before does not write keys and values, so that a cluster may read them meanwhile
+  bool early = false;    // of one row: keys and values may be read while what runs before ends
   auto operator<=>(const AttentionKind&) const = default;
 };
 
