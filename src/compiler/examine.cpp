@@ -84,7 +84,7 @@ Finding lapack() {
       State::Missing,
       facts.why_not,
       "",
-      "install the package libopenblas0-serial (liblapack3 is there for more processors, and 4 to 12 times as slow); without it linalg's factorisations are errors"};
+      "install the package libopenblas0-pthread (liblapack3 is there for more processors, and 4 to 12 times as slow); without it linalg's factorisations are errors"};
 }
 
 }  // namespace

@@ -54,6 +54,8 @@ constexpr Setting kSettings[] = {
      "The CUDA toolkit: where they are looked for behind the system's folders; else /usr/local/cuda."},
     {Where::Environment, "OPENBLAS_CORETYPE", "<processor>",
      "The processor that OpenBLAS computes for, where it is the system's LAPACK; else SkylakeX with AVX-512, Haswell with AVX2, as old versions take new processors for the oldest."},
+    {Where::Environment, "OPENBLAS_NUM_THREADS", "<number>",
+     "OpenBLAS' own threads; else 1, as matrices are computed side by side."},
     {Where::Environment, "PATH", "<folders, separated by colons>",
      "Where Pythons are, whose nvidia packages are looked at last."},
     {Where::CompileOptions, "fullgraph", "false | true", "A graph break is an error."},

@@ -12,6 +12,8 @@ struct SharedLibrary {
 
   /// The address of a function or variable. brasa::Error with the package's name if there is no such library, or nothing of this name in it.
   void* symbol(const char* name) const;
+  /// The same, or null where the library is there and has nothing of this name.
+  void* find(const char* name) const;
 };
 
 }  // namespace brasa

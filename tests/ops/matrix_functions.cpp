@@ -110,5 +110,18 @@ TEST(LeastSquares, ResidualsAreTheDrivers) {
   EXPECT_EQ(std::get<1>(linalg_lstsq(a, b)).numel(), 0);
 }
 
+// Some libraries' calls share memory without locks: of some hundred at once, one was wrong.
+TEST(Solve, MatricesSideBySideDoNotMeet) {
+  constexpr int64_t kCount = 4000;
+  manual_seed(5);
+  for (int64_t n : {5, 31}) {
+    Tensor a = (randn({n, n}, kFloat64) + 9 * eye(n, kFloat64)).expand({kCount, n, n}), b = randn({n, 3}, kFloat64);
+    Tensor x = linalg_solve(a, b.expand({kCount, n, 3})), inverse = linalg_inv(a);
+    EXPECT_EQ((x != x[0]).sum().item<int64_t>(), 0) << n;
+    EXPECT_EQ((inverse != inverse[0]).sum().item<int64_t>(), 0) << n;
+    EXPECT_TRUE(allclose(a[0].matmul(x[0]), b, 1e-9, 1e-9)) << n;
+  }
+}
+
 }  // namespace
 }  // namespace brasa::test

@@ -30,23 +30,28 @@ using lapack::by_type, lapack::each, lapack::Scratch, lapack::Stack;
 using lapack::kComplex, lapack::kLength, lapack::narrow, lapack::Real;
 
 // LAPACK of the system, loaded when it is first needed.
-constexpr SharedLibrary kLapack{"liblapack.so.3", "liblapack3", "linear algebra"};
+constexpr SharedLibrary kLapack{"liblapack.so.3", "libopenblas0-pthread", "linear algebra"};
 
-// OpenBLAS takes a processor that is younger than itself for the oldest of its maker, and reads what it is told instead when it is loaded.
-class ProcessorForOpenBlas {
+// What OpenBLAS reads when it is loaded, unless the user says otherwise. It takes a processor that is younger than itself for the oldest of its
+// maker; and matrices are computed side by side by the runtime's threads, beside which its own would only wait for each other.
+class ToldOpenBlas {
  public:
-  ProcessorForOpenBlas() {
+  ToldOpenBlas() {
     std::string_view target = runtime::cpu::host_target();
-    tells_ = target != "x86-64" && !environment("OPENBLAS_CORETYPE");
-    if (tells_) setenv(kVariable, target.find("avx512") != target.npos ? "SkylakeX" : "Haswell", 0);
+    if (target != "x86-64" && !environment("OPENBLAS_CORETYPE"))
+      tell("OPENBLAS_CORETYPE", target.find("avx512") != target.npos ? "SkylakeX" : "Haswell");
+    if (!environment("OPENBLAS_NUM_THREADS")) tell("OPENBLAS_NUM_THREADS", "1");
   }
-  ~ProcessorForOpenBlas() {
-    if (tells_) unsetenv(kVariable);  // the host's own may know better
+  ~ToldOpenBlas() {
+    for (const char* variable : told_) unsetenv(variable);  // the host's own may know better
   }
 
  private:
-  static constexpr const char* kVariable = "OPENBLAS_CORETYPE";
-  bool tells_;
+  void tell(const char* variable, const char* value) {
+    setenv(variable, value, 0);
+    told_.push_back(variable);
+  }
+  std::vector<const char*> told_;
 };
 
 int checked(const char* name, int info) {
@@ -394,10 +399,19 @@ constexpr Implementation row(std::string_view name, std::string_view primitive, 
 
 void* lapack_symbol(const char* name) {
   static constinit Lazy<void*> first([] {
-    ProcessorForOpenBlas told;
+    ToldOpenBlas told;
     return kLapack.symbol("ilaver_");
   });
   return *first ? kLapack.symbol(name) : nullptr;
+}
+
+ForkSafe<std::mutex>* lapack_turns() {
+  static constinit Lazy<ForkSafe<std::mutex>*> turns([]() -> ForkSafe<std::mutex>* {
+    static ForkSafe<std::mutex> one_call;
+    void* parallel = lapack_symbol("ilaver_") ? kLapack.find("openblas_get_parallel") : nullptr;
+    return parallel && reinterpret_cast<int (*)()>(parallel)() == 0 ? &one_call : nullptr;
+  });
+  return *turns;
 }
 
 LapackFacts facts_of_lapack() {
@@ -413,6 +427,7 @@ LapackFacts facts_of_lapack() {
   reinterpret_cast<void (*)(int*, int*, int*)>(version)(&major, &minor, &patch);
   facts.version = str("interface ", major, '.', minor, '.', patch);
   Dl_info info{};
+  if (lapack_turns()) facts.version += ", one call at a time (the package libopenblas0-pthread takes several)";
   if (dladdr(version, &info) != 0 && info.dli_fname) facts.path = info.dli_fname;
   return facts;
 }

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <mutex>
 #include <string>
+
+#include "support/mutex.h"
 
 namespace brasa::compiler {
 
@@ -13,5 +16,9 @@ LapackFacts facts_of_lapack();
 
 /// A function's address, by its Fortran name.
 void* lapack_symbol(const char* name);
+
+/// Held during each call where the library takes one call at a time, as OpenBLAS without threads (Debian's libopenblas0-serial) does: its calls
+/// share their memory without locks. Null where it takes calls of several threads.
+ForkSafe<std::mutex>* lapack_turns();
 
 }  // namespace brasa::compiler

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <complex>
+#include <mutex>
 #include <string>
 #include <type_traits>
 
@@ -17,8 +18,10 @@ namespace brasa::compiler::lapack {
 template <class T>
 struct Function {
   void* address;
+  ForkSafe<std::mutex>* turns;
   template <class... A>
   void operator()(A... args) const {
+    auto turn = turns ? std::unique_lock(*turns) : std::unique_lock<ForkSafe<std::mutex>>();
     reinterpret_cast<void (*)(A...)>(address)(args...);
   }
 };
@@ -29,7 +32,7 @@ using Real = decltype(std::real(T()));
 template <class T>
 Function<T> find(const char* name, const char* complex_name) {
   const char letter = kComplex<T> ? (sizeof(T) == 8 ? 'c' : 'z') : (sizeof(T) == 4 ? 's' : 'd');
-  return {lapack_symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str())};
+  return {lapack_symbol((letter + std::string(kComplex<T> ? complex_name : name) + "_").c_str()), lapack_turns()};
 }
 /// BRASA_LAPACK(T, potrf) gives the function of elements T; BRASA_LAPACK_NAMED, where the one of complex numbers has a name of its own.
 #define BRASA_LAPACK_NAMED(T, name, complex_name)                                                       \
