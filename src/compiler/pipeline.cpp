@@ -366,7 +366,7 @@ Portable compile_portable(const Graph& graph, ir::Facts& facts, const CompilerOp
   Portable out;
   if (machine.gpu && !lowered.plan.checks.empty()) {
     out.note = static_cast<int>(lowered.texts.size());
-    lowered.texts.push_back(ir::print(*note_loops()));
+    lowered.texts.push_back(ir::print(*note_loops(1)));
   }
   passes.run("code", "", [&] {
     std::vector<std::string> texts;
@@ -399,7 +399,7 @@ Assembled assemble_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   Assembled out;
   out.parts = assemble(graph, lowered, options, facts);
   out.texts = lowered.texts;
-  if (notes_checks(device, out.parts)) out.texts.push_back(ir::print(*note_loops()));
+  if (notes_checks(device, out.parts)) out.texts.push_back(ir::print(*note_loops(out.parts.noted_together())));
   if (device.on_host()) out.costs = costs_of(lowered, facts);
   out.relies_on_alignment = relies_on_alignment(lowered);
   out.parts.report = std::move(report);

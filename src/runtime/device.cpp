@@ -92,7 +92,7 @@ std::unique_ptr<TimeMark> Device::mark_time(Stream stream, bool) {
 }
 void* Device::native_stream(Stream) { return nullptr; }
 void* Device::error_word() { return nullptr; }
-Slot Device::expect(Stream, std::function<std::string()>) { return 0; }
+Slot Device::expect(Stream, Messages, Slot) { return 0; }
 bool Device::idle(Stream) { return true; }
 
 std::span<const DeviceRow* const> device_rows() {

@@ -161,8 +161,10 @@ class Device {
 
   /// 8 bytes of its memory, zero: what a failed check writes its number into. Null where checks are looked at at once.
   virtual void* error_word();
-  /// A number for a check of work to come on this stream; `message` is asked if it fails.
-  virtual Slot expect(Stream stream, std::function<std::string()> message);
+  /// What checks of one run say where they fail; a check's number is the first one and its place among these.
+  using Messages = std::shared_ptr<const std::vector<std::string>>;
+  /// The first number for checks of work to come on this stream: a new one, or `first`, which an earlier call gave for the same messages.
+  virtual Slot expect(Stream stream, Messages messages, Slot first = 0);
   /// Whether all that the stream was given is done.
   virtual bool idle(Stream stream);
 

@@ -76,13 +76,17 @@ void* QueuedDevice::error_word() {
   return word_;
 }
 
-Slot QueuedDevice::expect(Stream stream, std::function<std::string()> message) {
+Slot QueuedDevice::expect(Stream stream, Messages messages, Slot first) {
   // A program that never waits must not fill the host's memory with messages.
   constexpr size_t kMost = 1 << 16;
   std::lock_guard lock(checks_mutex_);
   if (checks_.size() == kMost) checks_.erase(checks_.begin());
-  checks_.emplace(next_check_, Check{stream, std::move(message)});
-  return next_check_++;
+  if (first == 0) {
+    first = next_check_;
+    next_check_ += messages->size();
+  }
+  checks_.try_emplace(first, Check{stream, std::move(messages)});
+  return first;
 }
 
 // After waiting for a stream, or for all of them (no `stream`).
@@ -101,8 +105,11 @@ void QueuedDevice::raise_failed_check(std::optional<Stream> stream) {
       return;
     }
     fill(word_, 0, sizeof failed, through);
-    auto it = checks_.find(failed);
-    message = it == checks_.end() ? std::string("a check failed") : it->second.message();
+    auto next = checks_.upper_bound(failed);
+    message = "a check failed";
+    if (next != checks_.begin())
+      if (const auto& [first, check] = *std::prev(next); failed - first < check.messages->size())
+        message = (*check.messages)[failed - first];
     std::erase_if(checks_, waited);
   }
   fail_checked(message);

@@ -27,7 +27,7 @@ class QueuedDevice : public Device, public KeepsWork, protected MemorySource {
   void synchronize() final;
   void download(void* to, const void* from, size_t bytes, Stream stream, bool pinned) final;
   void* error_word() final;
-  Slot expect(Stream stream, std::function<std::string()> message) final;
+  Slot expect(Stream stream, Messages messages, Slot first = 0) final;
 
   Stream begin_keeping(Stream stream) final;
   std::unique_ptr<KeptWork> end_keeping() final;
@@ -55,9 +55,9 @@ class QueuedDevice : public Device, public KeepsWork, protected MemorySource {
   Slot next_check_ = 1;
   struct Check {
     Stream stream;
-    std::function<std::string()> message;
+    Messages messages;
   };
-  std::map<Slot, Check> checks_;  // of work that nobody has waited for
+  std::map<Slot, Check> checks_;  // of work that nobody has waited for, by their first numbers
 
   struct Keeper {
     Stream stream;

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
 #include <brasa/nn.h>
@@ -107,6 +110,41 @@ TEST_P(Kept, ChecksFindWhatIsWrongInTheirCall) {
     EXPECT_THROW((void)f(bad).cpu(), Error) << i;
   }
   EXPECT_TRUE(f(good).cpu().equal((table.index_select(0, good) * 2).cpu()));
+}
+
+// Which of the checks it was is told, and found where nothing but the contents of operands changed.
+TEST_P(Kept, ChecksAreToldApart) {
+  constexpr int64_t kChecks = 40;  // more than one launch looks at
+  std::vector<Tensor> at;
+  for (int64_t i = 0; i < kChecks; ++i) at.push_back(tensor({i % 5}).to(device_));
+  auto sum = [](const std::vector<Tensor>& t, int64_t first) {
+    Tensor out = zeros({1}, t[0].device());
+    for (int64_t i = 0; i < kChecks; ++i)
+      out = out + arange(first + i, kFloat32).to(out.device()).index_select(0, t[i]);
+    return out;
+  };
+  auto f = compile([&](const std::vector<Tensor>& t) { return sum(t, 5); }, kept());
+  const Tensor want = sum(at, 5).cpu();
+  for (int64_t wrong : {int64_t{0}, int64_t{7}, int64_t{31}, int64_t{32}, kChecks - 1}) {
+    for (int k = 0; k < 4; ++k) EXPECT_TRUE(f(at).cpu().equal(want)) << wrong;
+    at[wrong].fill_(kChecks + 5);
+    for (int k = 0; k < 2; ++k) try {
+        (void)f(at).cpu();
+        ADD_FAILURE() << wrong;
+      } catch (const Error& e) {
+        EXPECT_NE(std::string(e.what()).find("of size " + std::to_string(5 + wrong)), std::string::npos) << e.what();
+      }
+    at[wrong].fill_(wrong % 5);
+  }
+  // Of several the first.
+  at[3].fill_(-9);
+  at[35].fill_(-50);
+  try {
+    (void)f(at).cpu();
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("of size 8"), std::string::npos) << e.what();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Kept, testing::Values("emu", "cuda"));

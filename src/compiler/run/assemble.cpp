@@ -195,12 +195,19 @@ void put_kernels(std::vector<Step>& steps, const std::vector<LoadedKernel>& load
     if (!s.call && !s.library) s.kernel = loaded[s.code];
 }
 
-std::unique_ptr<Graph> note_loops() {
+std::unique_ptr<Graph> note_loops(size_t checks) {
   auto graph = std::make_unique<Graph>(ir::Level::Loops);
   LoopBuilder b(*graph);
-  Value good = b.buffer(DType::Bool, 1), word = b.buffer(DType::Int64, 1), number = b.number(DType::Int64);
-  Value first = b.op("eq", {b.load(word, 0), b.constant(int64_t{0}, DType::Int64)});
-  b.store(word, 0, number, b.op("bit_and", {first, b.op("bit_not", {b.load(good, 0)})}));
+  std::vector<Value> good;
+  for (size_t i = 0; i < checks; ++i) good.push_back(b.buffer(DType::Bool, 1));
+  Value word = b.buffer(DType::Int64, 1), number = b.number(DType::Int64);
+  Value failed = b.op("eq", {b.load(word, 0), b.constant(int64_t{0}, DType::Int64)}), all = b.load(good[0], 0);
+  for (size_t i = 1; i < checks; ++i) {
+    Value before = all;
+    all = b.op("bit_and", {all, b.load(good[i], 0)});
+    number = b.op("add", {number, b.convert(before, DType::Int64)});
+  }
+  b.store(word, 0, number, b.op("bit_and", {failed, b.op("bit_not", {all})}));
   return graph;
 }
 

@@ -21,7 +21,8 @@ void call_library(Step& s, const Group& group, const CompilerOptions& options, i
 /// Gives steps their kernels, by Step::code.
 void put_kernels(std::vector<Step>& steps, const std::vector<LoadedKernel>& loaded);
 
-/// Where a check's bool is false, writes a number into a word that is zero: buffers {bool[1], word[1]}, then the number.
-std::unique_ptr<ir::Graph> note_loops();
+/// Where one of the checks' bools is false, writes into a word that is zero a number and how many are true before: buffers {bool[1] for each
+/// check, word[1]}, then the number.
+std::unique_ptr<ir::Graph> note_loops(size_t checks);
 
 }  // namespace brasa::compiler

@@ -19,18 +19,6 @@ namespace {
 
 constexpr auto kBeforeAll = static_cast<size_t>(-1);
 
-// What follows the addresses in a step's slots: numbers and sizes.
-template <class Slots>
-void add_values(const Step& s, std::span<const Operand> inputs, const int64_t* symbols, Slots& slots) {
-  for (const Step::Number& n : s.numbers) {
-    Slot value = 0;
-    // One that nobody reads may have no value.
-    if (auto* data = static_cast<const std::byte*>(inputs[n.input].data)) std::memcpy(&value, data + n.offset, n.bytes);
-    slots.push_back(value);
-  }
-  for (uint32_t id : s.sizes) slots.push_back(static_cast<Slot>(symbols[id]));
-}
-
 // Kernels that ran side by side have one time.
 void note_batch(const CompiledGraph::Parts& parts, const Batch& b, const int64_t* symbols,
                 runtime::KernelSpans& spans) {
@@ -73,6 +61,8 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
     if (const auto& k = s.kernel.baseline; k && std::find(baseline_.begin(), baseline_.end(), k) == baseline_.end())
       baseline_.push_back(k);
   all_optimized_ = baseline_.empty();
+  for (const Check& c : parts_.checks)
+    if (!in_host_memory(c.buffer)) noted_.push_back(&c);
   if (parts_.keep) {
     size_t prepared = parts_.prepared ? parts_.batches[parts_.prepared - 1].end : 0;
     find_first_kernels({0, prepared});
@@ -142,6 +132,16 @@ bool CompiledGraph::optimize(bool wait) const {
 size_t CompiledGraph::baseline_kernels() const {
   return static_cast<size_t>(
       std::count_if(baseline_.begin(), baseline_.end(), [](const auto& k) { return !k->optimized(); }));
+}
+
+// One that nobody reads may have no value.
+void CompiledGraph::add_values(const Step& s, std::span<const Operand> inputs, const int64_t* symbols, Slots& slots) {
+  for (const Step::Number& n : s.numbers) {
+    Slot value = 0;
+    if (auto* data = static_cast<const std::byte*>(inputs[n.input].data)) std::memcpy(&value, data + n.offset, n.bytes);
+    slots.push_back(value);
+  }
+  for (uint32_t id : s.sizes) slots.push_back(static_cast<Slot>(symbols[id]));
 }
 
 void CompiledGraph::add_slots(const Step& s, const Run& r, Slots& slots) {
@@ -262,14 +262,27 @@ void CompiledGraph::check(size_t after, const Run& r) const {
                                 [](const Check& c, size_t step) { return c.after < step; });
   for (; first != parts_.checks.end() && first->after == after; ++first) {
     const Check& c = *first;
-    if (in_host_memory(c.buffer)) {
-      if (!*static_cast<const bool*>(r.buffers[c.buffer])) fail_check(c.message, r.symbols);
-      continue;
-    }
-    Slot number = device_.expect(r.stream, [text = check_text(c.message, r.symbols)] { return text; });
-    const Slot slots[] = {reinterpret_cast<Slot>(r.buffers[c.buffer]), reinterpret_cast<Slot>(device_.error_word()),
-                          number};
-    give({parts_.note.function, slots, 2, 1}, r);
+    if (in_host_memory(c.buffer) && !*static_cast<const bool*>(r.buffers[c.buffer])) fail_check(c.message, r.symbols);
+  }
+}
+
+// Behind all steps, so that one launch looks at several; their bools stay until then.
+void CompiledGraph::note_checks(const Run& r) const {
+  if (noted_.empty()) return;
+  auto messages = [&] {
+    auto texts = std::make_shared<std::vector<std::string>>();
+    for (const Check* c : noted_) texts->push_back(check_text(c->message, r.symbols));
+    return texts;
+  };
+  Slot first = r.kept ? r.kept->expect(messages) : device_.expect(r.stream, messages());
+  size_t together = parts_.noted_together();
+  for (size_t begin = 0; begin < noted_.size(); begin += together) {
+    Slots slots;
+    for (size_t i = begin; i < begin + together; ++i)  // the last launch's first one again, where there are fewer
+      slots.push_back(reinterpret_cast<Slot>(r.buffers[noted_[i < noted_.size() ? i : begin]->buffer]));
+    slots.push_back(reinterpret_cast<Slot>(device_.error_word()));
+    slots.push_back(first + begin);
+    give({parts_.note.function, {slots.data(), slots.size()}, together + 1, 1}, r);
   }
 }
 
@@ -355,7 +368,7 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
     spans.emplace(device_, r.stream);
   int64_t begin = begin_run();
   check(kBeforeAll, r);
-  // What ran ahead is only now known to be due; what its checks look at stays until the end.
+  // What ran ahead is only now known to be due.
   for (size_t done = 0; done < n; ++done) check(parts_.batches[done].end - 1, r);
   for (; n < parts_.batches.size(); ++n) {
     const Batch& b = parts_.batches[n];
@@ -368,6 +381,7 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
     if (spans) note_batch(parts_, b, r.symbols, *spans);
     check(b.end - 1, r);
   }
+  note_checks(r);
   optimize_due(begin);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 
@@ -62,7 +63,9 @@ class CompiledGraph final : public Executable {
     std::vector<Step> steps;
     std::vector<Batch> batches;
     std::vector<Check> checks;
-    LoadedKernel note;  // writes a failed check's number into the device's word
+    LoadedKernel note;  // writes the first failed check's number into the device's word
+    /// Checks that one launch of it looks at.
+    size_t noted_together() const { return std::min<size_t>(checks.size(), 32); }
     ir::Expr arena_bytes = 0;
     size_t prepared = 0;  // of the batches, see Plan::prepared
     ir::Expr prepared_bytes = 0;
@@ -109,6 +112,8 @@ class CompiledGraph final : public Executable {
 
   /// Adds those of one call.
   static void add_slots(const Step& s, const Run& r, Slots& slots);
+  /// Of these, what follows the addresses: numbers and sizes.
+  static void add_values(const Step& s, std::span<const Operand> inputs, const int64_t* symbols, Slots& slots);
   /// A run of this batch took so long.
   void note_time(const Batch& b, int64_t nanoseconds) const;
   /// Where some of it has baseline code, when a run begins; else 0.
@@ -129,7 +134,10 @@ class CompiledGraph final : public Executable {
     r.kept ? r.kept->launch(launch, r.stream) : device_.launch(launch, r.stream);
   }
   void run_library(const Step& s, const Run& r) const;
+  /// Looks at those of the host behind a step.
   void check(size_t after, const Run& r) const;
+  /// Lets the device look at the others.
+  void note_checks(const Run& r) const;
   bool in_host_memory(int buffer) const;
   /// Whether this graph's own kernels take what begins there, and all of these.
   bool takes_address(const void* data) const {
@@ -148,6 +156,7 @@ class CompiledGraph final : public Executable {
   void plan_keeping();
   /// False, with nothing done, where this run is not kept.
   bool run_kept(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
+  Slots varying_slots(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
   void copy_moved(KeptRun& kept, std::span<const int> buffers, std::span<const Operand> inputs,
                   std::span<const Operand> outputs) const;
   size_t inputs_needed(const Step& s) const;
@@ -174,6 +183,7 @@ class CompiledGraph final : public Executable {
   std::vector<const Step*> first_kernels_;
   runtime::KeepsWork* keeper_ = nullptr;  // null: launches are not kept
   std::vector<bool> same_;                // by batch: all of its slots are the same in each kept run
+  std::vector<const Check*> noted_;       // those that a device looks at
   mutable KeptRuns kept_;
   mutable Mutex unaligned_mutex_;
   mutable std::shared_ptr<Executable> unaligned_;

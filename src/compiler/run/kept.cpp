@@ -43,12 +43,20 @@ void KeptRun::call(std::span<const int> buffers, std::span<void* const> operands
     if (operands[i] != known[i]) moved_.push_back(buffers[i]);
 }
 
+bool KeptRun::walked_with(std::span<const runtime::Slot> given) {
+  if (!recorded() || !given_ || !std::equal(given.begin(), given.end(), given_->begin(), given_->end())) return false;
+  if (messages_) device_.expect(stream_, messages_, first_check_);
+  return true;
+}
+
 void KeptRun::begin_walk() {
+  given_.reset();  // until the end: an error may come between
   next_ = next_call_ = 0;
   moved_.clear();
 }
 
-std::vector<int> KeptRun::end_walk() {
+std::vector<int> KeptRun::end_walk(std::span<const runtime::Slot> given) {
+  given_.emplace(given.begin(), given.end());
   std::sort(moved_.begin(), moved_.end());
   moved_.erase(std::unique(moved_.begin(), moved_.end()), moved_.end());
   if (!moved_.empty()) work_ = nullptr;

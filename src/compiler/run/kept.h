@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -47,6 +48,15 @@ class KeptRun {
   void record(size_t arena_bytes, const Walk& walk);
   std::byte* arena() const { return arena_; }
 
+  /// The first number of its checks, whose messages are made once.
+  template <class Make>
+  runtime::Slot expect(const Make& messages) {
+    if (!messages_) messages_ = messages();
+    return first_check_ = device_.expect(stream_, messages_, first_check_);
+  }
+  /// Where the walk before was given all this, too, another would change nothing: this does what is left of it, and is true.
+  bool walked_with(std::span<const runtime::Slot> given);
+
   /// Of a walk.
   void launch(const runtime::Launch& launch, runtime::Stream stream);
   void call(std::span<const int> buffers, std::span<void* const> operands);
@@ -55,8 +65,8 @@ class KeptRun {
   bool recording() const { return recording_; }
 
   void begin_walk();
-  /// Buffers that libraries were given elsewhere; where there are some, the work is given up.
-  std::vector<int> end_walk();
+  /// With all that varies. Buffers that libraries were given elsewhere; where there are some, the work is given up.
+  std::vector<int> end_walk(std::span<const runtime::Slot> given);
   void run() { work_->run(stream_); }
 
  private:
@@ -80,6 +90,9 @@ class KeptRun {
   std::vector<std::vector<void*>> calls_;
   size_t next_ = 0, next_call_ = 0;
   std::vector<int> moved_;
+  std::optional<std::vector<runtime::Slot>> given_;  // of the last walk
+  runtime::Device::Messages messages_;
+  runtime::Slot first_check_ = 0;
 };
 
 /// Those of one graph. The first run of a kind is not kept: libraries look for their ways in it, and it may be the only one.

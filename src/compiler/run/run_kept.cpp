@@ -61,6 +61,18 @@ void CompiledGraph::copy_moved(KeptRun& kept, std::span<const int> buffers, std:
   }
 }
 
+// All that launches of one binding of the symbols, and of one preparation, differ in.
+CompiledGraph::Slots CompiledGraph::varying_slots(const int64_t* symbols, std::span<const Operand> inputs,
+                                                  std::span<const Operand> outputs) const {
+  Slots slots;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!parts_.by_value[i]) slots.push_back(reinterpret_cast<runtime::Slot>(inputs[i].data));
+  for (const Operand& o : outputs) slots.push_back(reinterpret_cast<runtime::Slot>(o.data));
+  for (const Step& s : parts_.steps)
+    if (!s.numbers.empty()) add_values(s, inputs, symbols, slots);
+  return slots;
+}
+
 bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> inputs,
                              std::span<const Operand> outputs) const {
   runtime::Stream stream = runtime::current_stream(device_);
@@ -86,8 +98,11 @@ bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> in
     given = buffers;
     for (const KeptRun::Copy& c : kept.copies()) buffers[c.buffer] = c.memory.data;
   };
+  Slots varying = varying_slots(symbols, inputs, outputs);
+  bool walks = noted_.size() < parts_.checks.size() || !kept.walked_with(varying);
+  if (!walks && !kept.copies().empty()) place();
   std::vector<int> moved;
-  do {
+  while (walks) {
     copy_moved(kept, moved, inputs, outputs);
     try {
       if (!kept.recorded())
@@ -105,8 +120,9 @@ bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> in
     place();
     kept.begin_walk();
     run_steps(first, {symbols, inputs, buffers.data(), stream, &kept});
-    moved = kept.end_walk();
-  } while (!moved.empty());
+    moved = kept.end_walk(varying);
+    walks = !moved.empty();
+  }
   for (const KeptRun::Copy& c : kept.copies())
     if (c.before) device_.copy(c.memory.data, given[c.buffer], c.memory.bytes, stream);
   kept.run();
