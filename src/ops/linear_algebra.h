@@ -48,6 +48,10 @@ Value unpermuted_rows(Value b, Value p);
 Value solve_definite(Value l, Value b, bool upper);
 /// H_0 H_1 … of geqrf's reflectors, or its adjoint, times x; without x the first columns, as many as a has.
 Value reflected(Value a, Value tau, Value x, bool adjoint);
+/// Descending, of each matrix.
+Value singular_values(Value a);
+/// Whether there is no element.
+bool is_empty(Value a);
 /// a⁻¹ b for square a, by LU; singular matrices give infinities or NaN.
 Value solve_square(Value a, Value b);
 
