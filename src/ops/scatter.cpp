@@ -1,7 +1,4 @@
-#include <algorithm>
-
 #include "ops/accepted.h"
-#include "ops/bounds.h"
 #include "ops/combiner.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
