@@ -291,9 +291,9 @@ llvm::Value* Emitter::emit_load(const Node* n) {
     // lie at one.
     bool mostly_border = borders_ && neighbours && readable;
     bool border = by_lane && (!target_.masks || near) && !mostly_border && span * size_of(p.dtype) <= kZeroBytes;
-    x = border             ? load_at_border(read, at, mask, condition)
+    x = border                     ? load_at_border(read, at, mask, condition)
         : vector_.whole && !masked ? load_mostly_whole(read, at, mask)
-                           : read(at, mask);
+                                   : read(at, mask);
   } else {
     auto gather = [&] {
       llvm::Value* at = addresses(p, index);
