@@ -62,7 +62,9 @@ Value nonzero_static(Value x, Expr size, Number fill) {
   BRASA_CHECK(!is_less(size, 0), "nonzero_static: 'size' must be an non-negative integer, got ", size);
   if (rank_of(x) == 0) return full(fill, {size, Expr(0)}, kInt);
   Value mask = flattened(is_set(x)), at = positions(mask, size);
-  Value filled = lt(prim::iota({size}, 0, kInt), broadcast_to(total(mask), {size}));
+  // Behind the last place there are zeros, and only the first place may be 0.
+  Value first = eq(prim::iota({size}, 0, kInt), 0);
+  Value filled = logical_and(prim::gather(mask, {at}, {0}), logical_or(first, gt(at, 0)));
   std::vector<Value> columns;
   for (Value c : coordinates(at, shape_of(x)))
     columns.push_back(prim::reshape(where(filled, c, full(fill, {size}, kInt)), {size, Expr(1)}));

@@ -49,6 +49,24 @@ TEST_P(Products, OfInversesAndSolutions) {
   same(sign * size.exp(), linalg_det(a));
 }
 
+// Large matrices are factorised where they lie.
+TEST_P(Products, OfCholesky) {
+  for (int64_t n : {5, 300}) {
+    Tensor a = input({2, n, n}), p = positive_definite(a / static_cast<double>(n));
+    auto [l, info] = linalg_cholesky_ex(p);
+    same(l.matmul(adjoint(l)), p);
+    EXPECT_TRUE(l.equal(tril(l)));
+    auto [u, of_upper] = linalg_cholesky_ex(p, true);
+    same(adjoint(u).matmul(u), p);
+    EXPECT_EQ(info.abs().sum().item<int64_t>() + of_upper.abs().sum().item<int64_t>(), 0);
+    Tensor negative = p.clone();
+    negative.index_put_({1, 3, 3}, -1);
+    Tensor failed = std::get<1>(linalg_cholesky_ex(negative));
+    EXPECT_EQ(failed[0].item<int64_t>(), 0);
+    EXPECT_EQ(failed[1].item<int64_t>(), 4);
+  }
+}
+
 TEST_P(Products, OfFactors) {
   Tensor tall = input({2, 5, 3}), a = input({4, 4}), p = positive_definite(a);
   auto [pm, l, u] = linalg_lu(tall);

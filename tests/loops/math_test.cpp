@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <random>
+#include <sstream>
 
 #include "loops/kernel.h"
 #include "loops/on_gpu.h"
@@ -473,6 +475,52 @@ TEST(MathCode, MaximaAreInstructions) {
     EXPECT_GT(count("vmax"), 0) << code;
     EXPECT_EQ(count("vcmp"), count("vmax")) << code;
   }
+}
+
+size_t lines_with(const std::string& code, const std::function<bool(const std::string&)>& holds) {
+  std::stringstream lines(code);
+  size_t found = 0;
+  for (std::string line; std::getline(lines, line);) found += holds(line);
+  return found;
+}
+bool has(const std::string& line, const char* text) { return line.find(text) != line.npos; }
+
+// Memory does not send ahead for reads through a mask.
+TEST(MathWithAvx512, WhatAMaskChoosesIsReadWhole) {
+  Kernel k;
+  Expr n(4096), i = k.b.loop("vector", n, 16);
+  Value x = k.b.buffer(DType::Float32, n), y = k.b.buffer(DType::Float32, n), z = k.b.buffer(DType::Float32, n);
+  Value zero = k.b.constant(0.0, DType::Float32), more = k.b.op("gt", {k.b.load(x, i), zero});
+  k.b.store(z, i, k.b.op("select", {more, k.b.load(y, i), zero}));
+  std::string code = show_kernel(k.graph, "x86-64+avx512", "assembly");
+  EXPECT_EQ(lines_with(code, [](const auto& line) { return has(line, "), %zmm") && has(line, "{z}"); }), 0) << code;
+}
+
+TEST(MathCode, WholeVectorsOfLongBodiesAreReadWhole) {
+  Kernel k;
+  Expr n = Expr::size(0), i = k.b.loop("vector", n, 8);
+  Value x = k.b.buffer(DType::Float32, n), y = k.b.buffer(DType::Float32, n), v = k.b.load(x, i);
+  for (int times = 0; times < 40; ++times) v = k.b.op("sqrt", {k.b.op("add", {v, v})});
+  k.b.store(y, i, v);
+  std::string code = show_kernel(k.graph, "x86-64+avx2", "assembly");
+  auto reads = [&](const char* instruction) {
+    return lines_with(code, [&](const auto& line) {
+      return has(line, instruction) && has(line, "), %ymm") && !has(line, "%rsp") && !has(line, "%rip");
+    });
+  };
+  EXPECT_GT(reads("vmaskmovps"), 0) << code;
+  EXPECT_GT(reads("vmovups"), 0) << code;
+}
+
+// A row of 20 has one of 16 and one of four through a mask.
+TEST(MathWithAvx512, RowsOfLessThanTwoStepsHaveAWholeVector) {
+  Kernel k;
+  Expr n = Expr::size(0), i = k.b.loop("vector", n, 16, 2);
+  Value x = k.b.buffer(DType::Float32, n), y = k.b.buffer(DType::Float32, n);
+  k.b.store(y, i, k.b.load(x, i));
+  std::string code = show_kernel(k.graph, "x86-64+avx512", "assembly");
+  EXPECT_EQ(lines_with(code, [](const auto& line) { return has(line, "vmovups\t%zmm") && !has(line, "{%k"); }), 3)
+      << code;
 }
 
 // Of two vectors in a step both are computed before one of them is written.

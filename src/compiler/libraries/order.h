@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/libraries/ranks.h"
+#include "compiler/libraries/scratch.h"
 
 // The order of elements. Those become *items*: numbers with an element's key above its place. No two items are equal, so that any order
 // of them is stable, and a choice is the same as the one from all that are sorted.
@@ -32,7 +33,7 @@ uint64_t ordinal(T v) {
 
 /// Keys of elements, and their range.
 struct Keys {
-  std::vector<uint64_t> all;
+  Scratch<uint64_t> all;
   uint64_t least = 0, greatest = 0;
 
   explicit Keys(size_t count = 0) : all(count) {}
@@ -89,13 +90,13 @@ class ItemOrder {
   static uint64_t key(Item i) { return static_cast<uint64_t>(i >> kPlaceBits<Item>); }
   static Item item(uint64_t key, size_t place) { return Item{key} << kPlaceBits<Item> | place; }
 
-  void take_all(const std::vector<uint64_t>& keys, uint64_t least) {
+  void take_all(const Scratch<uint64_t>& keys, uint64_t least) {
     items_.resize(keys.size());
     for (size_t i = 0; i < keys.size(); ++i) items_[i] = item(keys[i] - least, i);
   }
 
   // The `count` least items, and some others: what is greater than as many of those seen is left out.
-  void take_least(const std::vector<uint64_t>& keys, uint64_t least, size_t count) {
+  void take_least(const Scratch<uint64_t>& keys, uint64_t least, size_t count) {
     size_t room = 2 * count + 64;
     items_.clear();
     std::optional<uint64_t> bound;
@@ -177,7 +178,7 @@ class ItemOrder {
     }
   }
 
-  std::vector<Item> items_, others_;
+  Scratch<Item> items_, others_;
   std::vector<uint32_t> counts_;
 };
 

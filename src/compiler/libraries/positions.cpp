@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <vector>
 
@@ -22,8 +21,14 @@ uint64_t word_at(const uint8_t* mask) {
 }
 
 int64_t count(const uint8_t* mask, int64_t begin, int64_t end) {
+  constexpr int64_t kMost = 255 * kWord;  // a byte counts so many words
+  constexpr uint64_t kEven = 0x00ff00ff00ff00ff, kOnes = 0x0001000100010001;
   int64_t n = 0, i = begin;
-  for (; i + kWord <= end; i += kWord) n += std::popcount(word_at(mask + i));
+  while (i + kWord <= end) {
+    uint64_t counts = 0;
+    for (int64_t stop = std::min(end, i + kMost); i + kWord <= stop; i += kWord) counts += word_at(mask + i);
+    n += static_cast<int64_t>(((counts & kEven) + (counts >> 8 & kEven)) * kOnes >> 48);
+  }
   for (; i < end; ++i) n += mask[i] != 0;
   return n;
 }

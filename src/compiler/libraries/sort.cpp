@@ -6,6 +6,7 @@
 #include "compiler/libraries/lines.h"
 #include "compiler/libraries/order.h"
 #include "compiler/libraries/rows.h"
+#include "compiler/libraries/scratch.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
 
@@ -20,7 +21,7 @@ void sort_lines(const LibraryTensor& x, const LibraryTensor& values, int64_t* in
   if (to.count() == 0 || to.length == 0) return;
   runtime::parallel_for(from.count(), std::max<int64_t>(1, 4096 / from.length), [&](int64_t begin, int64_t end) {
     Keys keys(static_cast<size_t>(from.length));
-    std::vector<int64_t> places(to.length);
+    Scratch<int64_t> places(to.length);
     KeyOrder order;
     bool few = first == 0 && places.size() <= kMostKept && places.size() < keys.all.size();
     for (int64_t line = begin; line < end; ++line) {

@@ -23,9 +23,11 @@ int64_t times(const Node* view) {
 }
 
 // Along the last dimension, where vectors lie: along others a vector has all of its lanes or none.
-bool has_border(const Node* pad) {
+bool has_border(const Node* n) {
+  if (prim_of(n) == Prim::Concat) return n->arg<Expr>(1).is(static_cast<int64_t>(n->types[0].rank()) - 1);
+  if (prim_of(n) != Prim::Pad) return false;
   for (size_t list : {2, 3})
-    if (const auto& border = pad->arg<std::vector<Expr>>(list); !border.empty() && !border.back().is(0)) return true;
+    if (const auto& border = n->arg<std::vector<Expr>>(list); !border.empty() && !border.back().is(0)) return true;
   return false;
 }
 
@@ -41,7 +43,7 @@ void write_borders(Primitives& p, const PassContext& context) {
       int64_t reads = 1;
       for (; is_view(prim_of(v)) && !p.in_memory.count(v); v = v.node->arg<Value>(0))
         reads = std::min(reads * std::min(times(v.node), kOften), kOften);
-      if (prim_of(v) == Prim::Pad && has_border(v.node) && reads >= kOften) in_memory(v, p);
+      if (reads >= kOften && has_border(v.node)) in_memory(v, p);
     });
   }
 }

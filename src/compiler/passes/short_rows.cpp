@@ -30,12 +30,16 @@ bool ask_of(const ir::Shape& shape, const PassContext& context) {
   return true;
 }
 
-// So few short rows one behind the other in an operand that they are no vector's either. Of a result, whose sizes may be a call's numbers, it
-// would be code for each pair of numbers.
-void ask_of_few(const ir::Shape& shape, const PassContext& context) {
-  Expr rows = context.facts.known(shape[shape.size() - 2]);
-  if (rows.is_constant() || at_least(rows, kShort, context)) return;
-  ask(rows, context);
+// So few short rows one behind the other that they are no vector's either, and so few such planes: of many elements the outermost are not few.
+// Whether there is such a plane.
+bool ask_of_few(const ir::Shape& shape, const PassContext& context) {
+  size_t known = 1;
+  for (; known + 1 < shape.size(); ++known) {
+    Expr few = context.facts.known(shape[shape.size() - 1 - known]);
+    if (at_least(few, kShort, context)) break;
+    ask(few, context);
+  }
+  return known > 1;
 }
 
 // How far apart rows lie that follow each other, or nearly: a vector takes neighbouring ones.
@@ -68,9 +72,12 @@ void ask_of_product(const ir::Node* n, const PassContext& context) {
 
 void ask_for_short_rows(Primitives& p, const PassContext& context) {
   if (context.machine.gpu || !context.size_classes) return;
+  bool planes = false;
   for (const ir::Input& in : p.graph->inputs())
-    if (ask_of(type_of(in.value).shape, context)) ask_of_few(type_of(in.value).shape, context);
-  for (const ir::Output& out : p.graph->outputs()) ask_of(type_of(out.value).shape, context);
+    if (ask_of(type_of(in.value).shape, context)) planes = ask_of_few(type_of(in.value).shape, context) || planes;
+  // Sizes of results may be a call's numbers: code for each pair of them is worth it where planes become planes alone.
+  for (const ir::Output& out : p.graph->outputs())
+    if (ask_of(type_of(out.value).shape, context) && planes) ask_of_few(type_of(out.value).shape, context);
   // Sums along rows of what is in no memory, such as the differences of pairs of short rows.
   for (const ir::Node* n : p.graph->nodes()) {
     if (prim_of(n) != Prim::Reduce) continue;

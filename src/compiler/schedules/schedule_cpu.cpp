@@ -31,6 +31,10 @@ constexpr int64_t kScatterBytes = 65536, kSharedScatterBytes = 1024;
 constexpr int64_t kTaps = 25;
 // A body that may be spelled out for each lane of a vector, without what fetches its elements.
 constexpr double kShortBody = 5;
+// Bytes that memory reads and writes at once, and a piece of so many of them is long.
+constexpr int64_t kLine = 64, kLines = 4;
+// Elements of a few pages, at whose ends memory stops sending ahead.
+constexpr double kPages = 2048;
 // Sums side by side along an axis, where their order follows from its extent: as many as the lanes of the widest vectors.
 constexpr int kChains = 16;
 // Recomputing less than this in a later pass is cheaper than keeping it.
@@ -105,6 +109,13 @@ class Scheduler {
     return bytes;
   }
 
+  // Of the results' elements.
+  int64_t least_bytes() const {
+    int64_t least = 8;
+    for (const ir::Output& o : g_.graph->outputs()) least = std::min<int64_t>(least, size_of(type_of(o.value).dtype));
+    return least;
+  }
+
   // Loops end where what is summed in parts does.
   bool sums_parts() const {
     for (size_t d = 0; d < g_.domain.dims.size(); ++d)
@@ -136,6 +147,10 @@ class Scheduler {
     if (extent.is_constant()) return extent.constant() > kTaps;
     return ir::is_symbol(extent) ||
            (extent->kind == ir::ExprKind::Mul && std::all_of(extent->args.begin(), extent->args.end(), ir::is_symbol));
+  }
+
+  bool rows_of_unknown_length(const Axis& last) const {
+    return !last.extent.is_constant() && !s_.vector_outside && vector_ > 0;
   }
 
   void loops() {
@@ -188,7 +203,11 @@ class Scheduler {
     bool shared = s_.serial_unroll > 1 && taps.is_constant() && taps.constant() <= kTaps && share_windows(last, inside);
     if (!folded(last)) {
       int64_t step = int64_t{s_.width} * s_.unroll;
-      int64_t piece = std::max(step, static_cast<int64_t>(kPieceWork / each / inside) / step * step);
+      // Pieces of several rows are long enough for memory to send ahead. Long ones begin with lines of memory, as far as rows do.
+      double elements = kPieceWork / each / inside;
+      if (rows_of_unknown_length(last)) elements = std::max(elements, std::min(kPages, 4 * elements));
+      int64_t lines = std::lcm(step, kLine / least_bytes()), unit = elements >= kLines * lines ? lines : step,
+              piece = std::max(step, static_cast<int64_t>(elements) / unit * unit);
       // Long sums go down their columns a vector at a time, and what fetches its elements finds their places once for many rows. Small windows
       // go along rows, whose next elements memory sends ahead.
       bool along_rows = taps.is_constant() && taps.constant() <= kTaps && !gathered_;
@@ -219,7 +238,7 @@ class Scheduler {
       inside *= size(last.extent);
     }
     // Rows of unknown length may be short: a few make a parallel iteration, which is found by divisions.
-    if (last.piece && !last.extent.is_constant() && !s_.vector_outside && vector_ > 0) {
+    if (last.piece && rows_of_unknown_length(last)) {
       constexpr int64_t kRows = 8;
       Axis& rows = s_.axes[vector_ - 1];
       bool many = !rows.extent.is_constant() || rows.extent.constant() >= 2 * kRows;

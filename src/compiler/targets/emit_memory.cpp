@@ -208,6 +208,25 @@ llvm::Value* Emitter::load_at_border(const Read& read, llvm::Value* at, llvm::Va
   return x;
 }
 
+// Of a loop whose vectors are whole but for the last one: memory does not send ahead for reads through a mask.
+llvm::Value* Emitter::load_mostly_whole(const Read& read, llvm::Value* at, llvm::Value* mask) {
+  auto* whole = llvm::BasicBlock::Create(b_.getContext(), "whole", function_);
+  auto* part = llvm::BasicBlock::Create(b_.getContext(), "part", function_);
+  auto* behind = llvm::BasicBlock::Create(b_.getContext(), "behind", function_);
+  b_.CreateCondBr(vector_.whole, whole, part);
+  b_.SetInsertPoint(whole);
+  llvm::Value* all = read(at, nullptr);
+  b_.CreateBr(behind);
+  b_.SetInsertPoint(part);
+  llvm::Value* some = read(at, mask);
+  b_.CreateBr(behind);
+  b_.SetInsertPoint(behind);
+  auto* x = b_.CreatePHI(all->getType(), 2);
+  x->addIncoming(all, whole);
+  x->addIncoming(some, part);
+  return x;
+}
+
 // Vectors that a mask leaves nothing of lie beside each other mostly, and to gather nothing takes as long as to gather.
 llvm::Value* Emitter::unless_masked_out(const std::function<llvm::Value*()>& gather, llvm::Value* mask,
                                         llvm::Value* otherwise) {
@@ -272,7 +291,9 @@ llvm::Value* Emitter::emit_load(const Node* n) {
     // lie at one.
     bool mostly_border = borders_ && neighbours && readable;
     bool border = by_lane && (!target_.masks || near) && !mostly_border && span * size_of(p.dtype) <= kZeroBytes;
-    x = border ? load_at_border(read, at, mask, condition) : read(at, mask);
+    x = border                     ? load_at_border(read, at, mask, condition)
+        : vector_.whole && !masked ? load_mostly_whole(read, at, mask)
+                                   : read(at, mask);
   } else {
     auto gather = [&] {
       llvm::Value* at = addresses(p, index);

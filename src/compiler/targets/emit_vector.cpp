@@ -57,9 +57,11 @@ void Emitter::emit_vector(const Loop& loop) {
   // emitted once: masks cost it little, and a copy of it as much to compile as itself.
   bool masked = f.width > 1 && !provably_divisible(n, int64_t{f.width} * f.unroll) && ends_masked(loop.loop);
   bool once = masked && f.unroll == 1 && is_long(loop.loop), rows = repeats(loop);
+  // Where masks are registers, rows of less than two steps have a whole vector in front of the masked one.
+  bool singles = !masked || (target_.masks && borders.empty() && !is_long(loop.loop));
   if (!once) full(f.unroll);
   if (provably_divisible(n, int64_t{f.width} * f.unroll)) return;
-  if (f.unroll > 1 && !masked && !rows) {
+  if (f.unroll > 1 && !rows && singles) {
     full(1);
     if (provably_divisible(n, f.width)) return;
   }
@@ -69,7 +71,7 @@ void Emitter::emit_vector(const Loop& loop) {
   } else if (masked) {
     int64_t count = n.is_constant() ? (n.constant() - from + f.width - 1) / f.width : -1;
     if (count == 0) return;
-    if (count < 0 && f.unroll == 1 && !once)
+    if (count < 0 && (f.unroll == 1 || singles) && !once)
       // At most one.
       emit_if(b_.CreateICmpSLT(done, end), [&] { emit_vector_part(loop, done, end, f.width, 1, end, 1); });
     else

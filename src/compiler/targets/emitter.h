@@ -197,6 +197,7 @@ class Emitter {
   llvm::Value* zeros();
   using Read = std::function<llvm::Value*(llvm::Value* from, llvm::Value* mask)>;  // null: all lanes
   llvm::Value* load_at_border(const Read& read, llvm::Value* at, llvm::Value* mask, llvm::Value* any);
+  llvm::Value* load_mostly_whole(const Read& read, llvm::Value* at, llvm::Value* mask);
   llvm::Value* unless_masked_out(const std::function<llvm::Value*()>& gather, llvm::Value* mask,
                                  llvm::Value* otherwise);
   llvm::Value* address_or_zeros(const BufferRef& p, ir::Expr index, llvm::Value* condition);

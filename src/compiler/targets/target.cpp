@@ -175,6 +175,8 @@ void add_simplification(llvm::legacy::PassManager& passes, llvm::TargetMachine& 
   if (machine.getTargetCPU() == "x86-64-v3") {
     passes.add(decide_masks());
     passes.add(keep_constants());
+  } else if (machine.getTargetTriple().isX86()) {
+    passes.add(whole_reads());
   }
 }
 

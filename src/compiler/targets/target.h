@@ -57,5 +57,7 @@ void add_simplification(llvm::legacy::PassManager& passes, llvm::TargetMachine& 
 llvm::FunctionPass* decide_masks();
 /// For AVX2, at the end: see keep_constants.cpp.
 llvm::FunctionPass* keep_constants();
+/// For AVX-512: no read through a mask where a whole one will do.
+llvm::FunctionPass* whole_reads();
 
 }  // namespace brasa::compiler

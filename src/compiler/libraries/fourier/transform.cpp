@@ -20,28 +20,44 @@ int64_t largest_prime_factor(int64_t n) {
   return n > 1 ? n : largest;
 }
 
+// Lines in order: where they start is found by divisions once, and then from line to line.
 template <class T>
-typename Group<T>::Side side_of(const Signals<T>& s, int64_t first, int count) {
-  typename Group<T>::Side side{s.re, s.im, s.step, count, {}};
-  if (count <= 0) return side;
-  constexpr size_t kMostDims = 64;
-  int64_t at[kMostDims], start = 0;
-  size_t rank = s.along.size();
-  for (size_t d = rank; d-- > 0;) {
-    at[d] = first % s.along[d].size;
-    first /= s.along[d].size;
-    start += at[d] * s.along[d].step;
-  }
-  for (int i = 0; i < count; ++i) {
-    side.starts[i] = start;
-    for (size_t d = rank; d-- > 0;) {
-      start += s.along[d].step;
-      if (++at[d] < s.along[d].size) break;
-      start -= at[d] * s.along[d].step;
-      at[d] = 0;
+class Walk {
+ public:
+  using Side = typename Group<T>::Side;
+
+  Walk(const Signals<T>& s, int64_t first) : signals_(s) {
+    for (size_t d = s.along.size(); d-- > 0;) {
+      at_[d] = first % s.along[d].size;
+      first /= s.along[d].size;
+      start_ += at_[d] * s.along[d].step;
     }
   }
-  return side;
+
+  void next(int count, Side& side) {
+    side.re = signals_.re, side.im = signals_.im, side.step = signals_.step, side.count = count;
+    for (int i = 0; i < count; ++i) {
+      side.starts[i] = start_;
+      for (size_t d = signals_.along.size(); d-- > 0;) {
+        start_ += signals_.along[d].step;
+        if (++at_[d] < signals_.along[d].size) break;
+        start_ -= at_[d] * signals_.along[d].step;
+        at_[d] = 0;
+      }
+    }
+  }
+
+ private:
+  static constexpr size_t kMostDims = 64;
+  const Signals<T>& signals_;
+  int64_t at_[kMostDims], start_ = 0;
+};
+
+template <class T>
+int64_t start_of(const Signals<T>& s, int64_t line) {
+  typename Group<T>::Side side;
+  Walk<T>(s, line).next(1, side);
+  return side.starts[0];
 }
 
 // Groups of lines, so many that a thread's part is worth its start.
@@ -107,9 +123,12 @@ template <class T>
 void Transform<T>::direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors<T>* turns) const {
   for_groups(lines, length_, lanes<T>(), [&](int64_t begin, int64_t end, int64_t width) {
     auto memory = std::make_unique_for_overwrite<T[]>(memory_for(*stages_));
+    Walk<T> from(in, begin), to(out, begin);
+    Group<T> group{};
+    group.kept = length_;
     for (int64_t i = begin; i < end; i += width) {
       auto count = static_cast<int>(std::min(width, end - i));
-      Group<T> group{side_of(in, i, count), side_of(out, i, count), length_};
+      from.next(count, group.in), to.next(count, group.out);
       if (turns) group.turns_re = &turns->re[i], group.turns_im = &turns->im[i], group.turns_step = lines;
       fourier::run(*stages_, group, memory.get());
     }
@@ -127,15 +146,17 @@ void Transform<T>::in_groups(Request<T> r, bool along) const {
   int64_t together = along ? 1 : lanes<T>(), in_lane = form == Form::Complex ? 1 : 2;
   for_groups(r.lines, length_, together * in_lane, [&](int64_t begin, int64_t end, int64_t width) {
     auto memory = std::make_unique_for_overwrite<T[]>(along ? memory_along(*stages_) : memory_for(*stages_));
+    Walk<T> from(r.in, begin), to(r.out, begin);
+    Group<T> group{};
+    group.kept = r.kept, group.form = form, group.conjugate = r.backward;
+    group.re_factor = r.re_factor, group.im_factor = r.im_factor;
     for (int64_t i = begin; i < end; i += width) {
       auto count = std::min(end - i, width), first = std::min(count, together);
-      auto side = [&](const Signals<T>& s, bool other) {
-        return side_of(s, other ? i + first : i, static_cast<int>(other ? count - first : first));
-      };
-      Group<T> group{side(r.in, false), side(r.out, false), r.kept, form};
-      if (form != Form::Complex) group.other_in = side(r.in, true), group.other_out = side(r.out, true);
-      group.conjugate = r.backward;
-      group.re_factor = r.re_factor, group.im_factor = r.im_factor;
+      from.next(static_cast<int>(first), group.in), to.next(static_cast<int>(first), group.out);
+      if (form != Form::Complex) {
+        from.next(static_cast<int>(count - first), group.other_in);
+        to.next(static_cast<int>(count - first), group.other_out);
+      }
       (along ? run_along<T> : fourier::run<T>)(*stages_, group, memory.get());
     }
   });
@@ -146,8 +167,7 @@ void Transform<T>::split(const Signals<T>& in, const Signals<T>& out, int64_t li
   int64_t rows = columns_->length_, columns = rows_->length_;
   std::vector<T> re(length_), im(length_);
   for (int64_t line = 0; line < lines; ++line) {
-    auto from = side_of(in, line, 1), to = side_of(out, line, 1);
-    int64_t start = from.starts[0], end = to.starts[0];
+    int64_t start = start_of(in, line), end = start_of(out, line);
     auto at = [](T* part, int64_t place) { return part ? part + place : part; };
     columns_->direct({at(in.re, start), at(in.im, start), in.step * columns, {{columns, in.step}}},
                      {re.data(), im.data(), columns, {{columns, 1}}}, columns, &turns_);
@@ -172,9 +192,9 @@ void Transform<T>::chirped(const Signals<T>& in, const Signals<T>& out, int64_t 
       along ? convolution_->in_groups({from, to, 1, m}, true) : convolution_->forward(from, to, 1);
     };
     for (int64_t line = begin; line < end; ++line) {
-      auto from = side_of(in, line, 1), to = side_of(out, line, 1);
+      int64_t start_in = start_of(in, line), start_out = start_of(out, line);
       for (int64_t k = 0; k < length_; ++k) {
-        int64_t at = from.starts[0] + k * from.step;
+        int64_t at = start_in + k * in.step;
         multiply(chirp_, k, in.re ? in.re[at] : T(0), in.im ? in.im[at] : T(0), re[k], im[k]);
       }
       std::fill(re + length_, re + m, 0.0);
@@ -183,7 +203,7 @@ void Transform<T>::chirped(const Signals<T>& in, const Signals<T>& out, int64_t 
       for (int64_t k = 0; k < m; ++k) multiply(kernel_, k, other_re[k], other_im[k], other_re[k], other_im[k]);
       transform({other_im, other_re, 1, {}}, {im, re, 1, {}});
       for (int64_t k = 0; k < length_; ++k) {
-        int64_t at = to.starts[0] + k * to.step;
+        int64_t at = start_out + k * out.step;
         double x, y;
         multiply(chirp_, k, re[k], im[k], x, y);
         if (out.re) out.re[at] = static_cast<T>(x);
@@ -224,7 +244,7 @@ void Transform<T>::all_frequencies(const Request<T>& r) const {
   int64_t half = length_ / 2 + 1;
   runtime::parallel_for(r.lines, std::max<int64_t>(1, 16384 / length_), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
-      int64_t start = side_of(r.in, line, 1).starts[0];
+      int64_t start = start_of(r.in, line);
       T *to_re = &re[line * length_], *to_im = &im[line * length_];
       for (int64_t k = 0; k < half; ++k) {
         int64_t at = start + k * r.in.step, m = k ? length_ - k : 0;
@@ -255,7 +275,7 @@ void Transform<T>::run(const Request<T>& r) const {
   if (r.backward) std::swap(out.re, out.im), std::swap(re, im);
   runtime::parallel_for(r.lines, std::max<int64_t>(1, 16384 / r.kept), [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
-      int64_t start = side_of(out, line, 1).starts[0];
+      int64_t start = start_of(out, line);
       for (int64_t k = 0; k < r.kept; ++k) {
         if (out.re) out.re[start + k * out.step] = re[line * length_ + k] * r.re_factor;
         if (out.im) out.im[start + k * out.step] = im[line * length_ + k] * r.im_factor;
