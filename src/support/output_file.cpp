@@ -74,7 +74,7 @@ void check_path(const std::string& path) {
   BRASA_CHECK(nul == std::string::npos, "the path '", path.substr(0, nul), "' goes on behind a NUL");
 }
 
-OutputFile::OutputFile(const std::string& path) : path_(path) {
+OutputFile::OutputFile(const std::string& path, mode_t mode) : path_(path) {
   check_path(path);
   struct stat old;
   bool exists = ::stat(path.c_str(), &old) == 0;
@@ -93,12 +93,10 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   folder_ = Descriptor(::open(place.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   BRASA_CHECK(folder_ && !place.name.empty(), "cannot write ", path, ": ", std::strerror(folder_ ? EISDIR : errno));
   remove_leftovers(folder_.get());
-  try {
-    replacing_ = std::make_unique<NewFile>(folder_.get(), place.name, exists ? 0600 : 0666);
-  } catch (const Error& e) {
-    fail(str("cannot write ", path, ": ", e.what()));
-  }
-  if (exists) keep_owner_and_mode(replacing_->descriptor(), old);
+  replacing_ = std::make_unique<NewFile>(folder_.get(), place.name, exists ? 0600 : mode, path);
+  if (!exists) return;
+  old.st_mode |= mode & 0111 & (old.st_mode & 0444) >> 2;  // by those who may read it
+  keep_owner_and_mode(replacing_->descriptor(), old);
 }
 
 OutputFile::~OutputFile() {

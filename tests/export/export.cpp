@@ -38,6 +38,30 @@ TEST(Export, ALayerAtEveryLevel) {
   }
 }
 
+TEST(Export, AProgramIsReplacedWhenTheNewOneIsWhole) {
+  Folder folder;
+  std::string path = (folder.path / "p").string(), linker = (folder.path / "cc").string();
+  ExportedProgram program = export_([](const Tensor& x) { return x + 1; }, {rand({3})}, alone());
+  program.write_executable(path);
+  auto bytes = [&](const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  std::string whole = bytes(path);
+  EXPECT_NE(fs::status(path).permissions() & fs::perms::owner_exec, fs::perms::none);
+  // It is given `-o FILE` first, writes a part, and ends.
+  std::ofstream(linker) << "#!/bin/sh\necho part > \"$2\"\nexit 1\n";
+  fs::permissions(linker, fs::perms::owner_all);
+  ::setenv("BRASA_CC", linker.c_str(), 1);
+  EXPECT_THROW(program.write_executable(path), Error);
+  EXPECT_THROW(program.write_shared(path), Error);
+  ::unsetenv("BRASA_CC");
+  EXPECT_EQ(bytes(path), whole);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()), 2) << "p and cc";
+  program.write_executable(path);
+  EXPECT_EQ(bytes(path), whole);
+}
+
 TEST(Export, SizesVaryWithinTheirRanges) {
   Folder folder;
   auto f = [](const Tensor& x, const Tensor& y) {

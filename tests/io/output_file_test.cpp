@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #include <functional>
 #include <iterator>
 #include <thread>
+
+#include "error_of.h"
 
 // Where a saved file goes, and what is there when its writer is killed.
 namespace brasa {
@@ -188,6 +191,26 @@ TEST(OutputFile, FailedWritesLeaveNothing) {
   EXPECT_THROW(save_tensors({{"x", full({3}, 2)}, {"y", Tensor()}}, folder.file("x")), Error);
   EXPECT_EQ(saved(folder.file("x")), 1);
   EXPECT_EQ(folder.files(), 1);
+}
+
+// A limit of this process stands for a disk that is full.
+TEST(OutputFile, AFullDiskIsAnErrorThatNamesTheFile) {
+  Folder folder;
+  std::string path = folder.file("x");
+  save(path, 1);
+  struct rlimit whole, small = {1000, RLIM_INFINITY};
+  ::getrlimit(RLIMIT_FSIZE, &whole);
+  auto old = ::signal(SIGXFSZ, SIG_IGN);
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::string error = error_of([&] { save(path, 2); });
+  ::setrlimit(RLIMIT_FSIZE, &whole);
+  ::signal(SIGXFSZ, old);
+  EXPECT_NE(error.find("cannot write " + path + ": "), std::string::npos) << error;
+  EXPECT_EQ(saved(path), 1);
+  EXPECT_EQ(folder.files(), 1);
+
+  std::ofstream full("/dev/full");  // whose buffer holds all of it
+  EXPECT_NE(error_of([&] { brasa::save(ones({2}), full); }), "");
 }
 
 // A hundred thousand take a third of a second; were it quadratic, minutes.
