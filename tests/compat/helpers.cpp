@@ -95,6 +95,7 @@ TEST(Helpers, FunctionsOfIndicesAndGradients) {
                                                std::nullopt, std::nullopt, std::nullopt, std::nullopt);
   EXPECT_EQ(sparse.scalar_type(), torch::kDouble);
   EXPECT_EQ(sparse.to_dense()[1][2].item<double>(), 1);
+  EXPECT_EQ(torch::_sparse_sum(sparse, {1}).to_dense().sum().item<double>(), 1);
 }
 
 TEST(Helpers, ContainersPrint) {
