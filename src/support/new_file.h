@@ -42,6 +42,7 @@ class NewFile {
   int folder_;
   std::string name_, path_, temporary_;
   std::FILE* file_ = nullptr;
+  Descriptor lock_;  // reads: what is open for writing cannot be executed
 };
 
 /// Removes what writers that were killed left in the folder: this user's files with names of `NewFile` that nobody has locked.

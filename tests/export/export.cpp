@@ -2,6 +2,9 @@
 #include <brasa/export_program.h>
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -60,6 +63,24 @@ TEST(Export, AProgramIsReplacedWhenTheNewOneIsWhole) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()), 2) << "p and cc";
   program.write_executable(path);
   EXPECT_EQ(bytes(path), whole);
+}
+
+// What is open for writing anywhere cannot be executed.
+TEST(Export, AProgramRunsAsSoonAsItIsThere) {
+  Folder folder;
+  std::string path = (folder.path / "p").string(), linker = (folder.path / "cc").string();
+  ExportedProgram program = export_([](const Tensor& x) { return x + 1; }, {rand({3})}, alone());
+  std::ofstream(linker) << "#!/bin/sh\ncp /bin/true \"$2\"\n";
+  fs::permissions(linker, fs::perms::owner_all);
+  ::setenv("BRASA_CC", linker.c_str(), 1);
+  program.write_executable(path);
+  pid_t writer = ::fork();
+  if (writer == 0)
+    for (;;) program.write_executable(path);
+  ::unsetenv("BRASA_CC");
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(std::system(path.c_str()), 0) << i;
+  ::kill(writer, SIGKILL);
+  ::waitpid(writer, nullptr, 0);
 }
 
 TEST(Export, SizesVaryWithinTheirRanges) {

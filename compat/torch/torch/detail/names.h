@@ -140,6 +140,12 @@ using ::brasa::kValid;
 using ::brasa::kZeros;
 
 // Functions that are no operators of the table.
+using ::brasa::_sparse_addmm;
+using ::brasa::_sparse_coo_tensor_unsafe;
+using ::brasa::_sparse_log_softmax;
+using ::brasa::_sparse_mm;
+using ::brasa::_sparse_softmax;
+using ::brasa::_sparse_sum;
 using ::brasa::allclose;
 using ::brasa::call;
 using ::brasa::checkpoint;
@@ -195,12 +201,6 @@ using ::brasa::set_num_interop_threads;
 using ::brasa::set_num_threads;
 using ::brasa::short_name;
 using ::brasa::size_of;
-using ::brasa::_sparse_addmm;
-using ::brasa::_sparse_coo_tensor_unsafe;
-using ::brasa::_sparse_log_softmax;
-using ::brasa::_sparse_mm;
-using ::brasa::_sparse_softmax;
-using ::brasa::_sparse_sum;
 using ::brasa::sparse_compressed_tensor;
 using ::brasa::sparse_coo_tensor;
 using ::brasa::sparse_csr_tensor;
