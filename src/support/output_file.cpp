@@ -81,7 +81,11 @@ OutputFile::OutputFile(const std::string& path, mode_t mode) : path_(path) {
   BRASA_CHECK(exists || errno == ENOENT, "cannot write ", path, ": ", std::strerror(errno));
   BRASA_CHECK(!exists || !S_ISDIR(old.st_mode), "cannot write ", path, ": ", std::strerror(EISDIR));
   Place place = followed(path);
-  if (exists && !(S_ISREG(old.st_mode) && is_at(old, place) && may_replace(old, place.folder))) {
+  // Others may replace the file between two looks at it; one without a name stays without.
+  bool named = false;
+  for (int looks = 0; exists && !(named = is_at(old, place)) && looks < 100; ++looks)
+    exists = ::stat(path.c_str(), &old) == 0;
+  if (exists && !(S_ISREG(old.st_mode) && named && may_replace(old, place.folder))) {
     Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
     direct_ = file ? ::fdopen(file.get(), "wb") : nullptr;
     BRASA_CHECK(direct_, "cannot write ", path, ": ", std::strerror(errno));

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <functional>
 #include <iterator>
 #include <thread>
+#include <vector>
 
 #include "error_of.h"
 
@@ -183,6 +185,29 @@ TEST(OutputFile, AKilledWriterLeavesTheOldFileOrTheNew) {
   save(path, 7);
   EXPECT_EQ(saved(path), 7);
   EXPECT_EQ(folder.files(), 1) << "what killed writers left is there after the next save";
+}
+
+TEST(OutputFile, WritersSideBySideLeaveAWholeFile) {
+  Folder folder;
+  std::string path = folder.file("x");
+  save(path, 1);
+  std::vector<pid_t> writers;
+  for (int i = 0; i < 4; ++i) {
+    writers.push_back(::fork());
+    if (writers.back() != 0) continue;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (float v = 1;;) save(path, v);
+  }
+  int bad = 0;
+  for (int i = 0; i < 3000; ++i) bad += error_of([&] { saved(path); }).empty() ? 0 : 1;
+  for (pid_t writer : writers) {
+    ::kill(writer, SIGKILL);
+    ::waitpid(writer, nullptr, 0);
+  }
+  EXPECT_EQ(bad, 0);
+  save(path, 7);
+  EXPECT_EQ(saved(path), 7);
+  EXPECT_EQ(folder.files(), 1);
 }
 
 TEST(OutputFile, FailedWritesLeaveNothing) {
