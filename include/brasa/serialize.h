@@ -29,22 +29,33 @@ BRASA_API TensorDict map_tensors(const std::string& path, safetensors::Metadata*
 BRASA_API void save_tensors(const TensorDict& tensors, const std::string& path,
                             const safetensors::Metadata& metadata = {});
 
-/// Anything that has `archive << value`: modules and their holders, optimizers, samplers. `to`: a path, a stream or a function that
+/// Anything that has `archive << value` (modules and their holders, optimizers, samplers) or `save` and `load` of its own (schedules of
+/// learning rates, amp::GradScaler). `to`: a path, a stream or a function that
 /// takes pieces of bytes. An optimizer in LibTorch's form has what LibTorch's have: brasa::Error for `maximize` and for a rate that is a tensor.
 template <class T, class To>
-  requires requires(serialize::OutputArchive& archive, const T& value) { archive << value; }
+  requires(
+      requires(serialize::OutputArchive& archive, const T& value) { archive << value; } ||
+      requires(serialize::OutputArchive& archive, const T& value) { value.save(archive); })
 void save(const T& value, To&& to, serialize::Form form = serialize::Form::Safetensors) {
   serialize::OutputArchive archive;
-  archive << value;
+  if constexpr (requires { archive << value; })
+    archive << value;
+  else
+    value.save(archive);
   archive.save_to(std::forward<To>(to), form);
 }
 /// `from`: a path, a stream, bytes and their count, or functions that read (see InputArchive::load_from); then a device.
 template <class T, class... From>
-  requires requires(serialize::InputArchive& archive, T& value) { archive >> value; }
+  requires(
+      requires(serialize::InputArchive& archive, T& value) { archive >> value; } ||
+      requires(serialize::InputArchive& archive, T& value) { value.load(archive); })
 void load(T& value, From&&... from) {
   serialize::InputArchive archive;
   archive.load_from(std::forward<From>(from)...);
-  archive >> value;
+  if constexpr (requires { archive >> value; })
+    archive >> value;
+  else
+    value.load(archive);
 }
 
 /// A value as LibTorch's `pickle_save` and Python's `torch.save` write it, in memory: None, numbers, texts, devices, tensors, and tuples, lists and

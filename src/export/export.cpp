@@ -64,16 +64,24 @@ std::string object_of(const ExportedProgram::Parts& p, const std::string& prefix
                       prefix);
 }
 
-// Runs the system's compiler as a linker.
-void link(const Processors& to, const std::vector<std::string>& arguments, const std::string& what) {
+// Links objects by the system's compiler, out of sight: a linker that is stopped leaves a part of its work.
+void link(const Processors& to, const std::string& path, const std::vector<std::string_view>& objects,
+          const std::vector<std::string>& flags) {
+  TemporaryFolder folder;
+  std::string made = folder.path + "/made";
   const char* set = environment("BRASA_CC");
   std::string cc(set ? set : to.compiler);
-  std::vector<std::string> words = {cc};
-  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<std::string> words = {cc, "-o", made};
+  for (std::string_view object : objects) {
+    words.push_back(str(folder.path, "/", words.size(), ".o"));
+    write_file(words.back(), object);
+  }
+  words.insert(words.end(), flags.begin(), flags.end());
   std::optional<bool> linked = run_tool(words);
-  BRASA_CHECK(linked, "export: ", what, " is linked by '", cc,
+  BRASA_CHECK(linked, "export: ", path, " is linked by '", cc,
               "', which is not there: install one, name another by BRASA_CC, or export an object");
-  BRASA_CHECK(*linked, "export: '", cc, "' could not link ", what);
+  BRASA_CHECK(*linked, "export: '", cc, "' could not link ", path);
+  write_file(path, read_file(made), 0777);
 }
 
 // What a namespace of C++ cannot be named, with two macros that compilers for Linux define.
@@ -475,8 +483,8 @@ void ExportedProgram::write_object(const std::string& path) const {
 
 void ExportedProgram::write_shared(const std::string& path) const {
   check_has_code(*parts_);
-  TemporaryFile object(path + ".part.o", object_of(*parts_, parts_->options.name));
-  link(processors_of(parts_->options), {"-shared", "-o", path + ".so", object.path, "-ldl"}, path + ".so");
+  std::string object = object_of(*parts_, parts_->options.name);
+  link(processors_of(parts_->options), path + ".so", {object}, {"-shared", "-ldl"});
   write_headers(*this, path, *parts_);
   write_weights(*parts_, path);
 }
@@ -484,8 +492,7 @@ void ExportedProgram::write_shared(const std::string& path) const {
 void ExportedProgram::write_executable(const std::string& path) const {
   check_has_code(*parts_);
   const Processors& to = processors_of(parts_->options);
-  TemporaryFile object(path + ".part.o", object_of(*parts_, "alone")), main(path + ".main.o", to.main);
-  link(to, {"-o", path, main.path, object.path, "-lm", "-ldl"}, path);
+  link(to, path, {to.main, object_of(*parts_, "alone")}, {"-lm", "-ldl"});
   write_weights(*parts_, path);
 }
 

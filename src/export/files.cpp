@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,21 +12,33 @@
 #include <system_error>
 
 #include "support/error.h"
+#include "support/output_file.h"
 #include "support/settings.h"
 
 extern char** environ;
 
 namespace brasa::exporting {
 
-void write_file(const std::string& path, std::string_view bytes) {
-  std::string temporary = path + ".new";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  bool ok = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  ok = file && std::fclose(file) == 0 && ok;
-  BRASA_CHECK(ok && std::rename(temporary.c_str(), path.c_str()) == 0, "export: ", path, " cannot be written");
+void write_file(const std::string& path, std::string_view bytes, mode_t mode) {
+  OutputFile file(path, mode);
+  file.write(bytes.data(), bytes.size());
+  file.commit();
 }
 
-TemporaryFile::~TemporaryFile() { std::remove(path.c_str()); }
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  BRASA_CHECK(file.good() || file.eof(), "export: ", path, " cannot be read");
+  return bytes;
+}
+
+TemporaryFolder::TemporaryFolder() : path((std::filesystem::temp_directory_path() / "brasa-XXXXXX").string()) {
+  BRASA_CHECK(mkdtemp(path.data()), "export: there is no folder for temporary files at ", path);
+}
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
 
 std::optional<bool> run_tool(const std::vector<std::string>& words) {
   std::vector<std::string> kept = words;
@@ -42,23 +53,6 @@ std::optional<bool> run_tool(const std::vector<std::string>& words) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-namespace {
-
-// Of this call alone: other threads and programs make code at the same time.
-struct TemporaryFolder {
-  TemporaryFolder() : path((std::filesystem::temp_directory_path() / "brasa-XXXXXX").string()) {
-    BRASA_CHECK(mkdtemp(path.data()), "export: there is no folder for temporary files at ", path);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  std::string path;
-};
-
-}  // namespace
-
 std::string machine_code(const std::string& ptx, const std::string& architecture) {
   const char* set = environment("BRASA_PTXAS");
   std::string ptxas(set ? set : "ptxas");
@@ -69,8 +63,7 @@ std::string machine_code(const std::string& ptx, const std::string& architecture
   if (!done) return "";
   BRASA_CHECK(*done, "export: '", ptxas, "' makes no code for ", architecture,
               "; name another by BRASA_PTXAS, or one that is not there, and the program has PTX alone");
-  std::ifstream file(code, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return read_file(code);
 }
 
 }  // namespace brasa::exporting

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,14 +9,15 @@
 
 namespace brasa::exporting {
 
-/// Replaces the file when all of it is written.
-void write_file(const std::string& path, std::string_view bytes);
+/// Replaces the file when all of it is written. `mode` of a new one, as for open(2).
+void write_file(const std::string& path, std::string_view bytes, mode_t mode = 0666);
+std::string read_file(const std::string& path);
 
-/// A file that is removed with this.
-struct TemporaryFile {
-  TemporaryFile(std::string p, std::string_view bytes) : path(std::move(p)) { write_file(path, bytes); }
-  ~TemporaryFile();
-  TemporaryFile(const TemporaryFile&) = delete;
+/// Of one call alone: other threads and programs make code at the same time. It goes with this.
+struct TemporaryFolder {
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
   std::string path;
 };
 

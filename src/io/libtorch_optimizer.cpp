@@ -32,7 +32,8 @@ class Converter {
       std::string to = str("param_groups.", g, ".");
       size_t params = listed(group, "params/");
       number(to + "params", static_cast<double>(params));
-      number(to + "maximize", 0);  // which LibTorch's have not
+      for (const char* name : {"maximize", "decoupled_weight_decay"})
+        number(to + name, 0);  // which LibTorch's have not
       put(fields_of(at(group, "options")), to);
       for (size_t p = 0; p < params; ++p, ++parameter) {
         auto state = states.find(group.at(str("params/", p))->text());

@@ -52,6 +52,7 @@ void OutputArchive::save_to(std::ostream& stream, Form form) const {
     return stream.write(static_cast<const char*>(data), static_cast<std::streamsize>(size)) ? size : 0;
   };
   save_to(write, form);
+  BRASA_CHECK(stream.flush(), "archive: it could not be written");  // what fails later, nobody sees
 }
 void OutputArchive::save_to(const std::function<size_t(const void*, size_t)>& function, Form form) const {
   auto sink = [&](const void* data, size_t size) {

@@ -294,8 +294,9 @@ void add_one_state(Table& t, const char* name, const char* formula) {
   two.insert(two.end(), layer.begin(), layer.end());
   static const char* kName;
   kName = name;
-  // PyTorch makes these of listed operators; a GPU computes all layers in one call of its own.
-  constexpr Autocast kPolicy = cell == Cell::Gru ? Autocast::None : Autocast::Lower;
+  // PyTorch makes these of listed operators, and what is added to float32 states is float32; a GPU computes all layers in
+  // one call of its own.
+  constexpr Autocast kPolicy = cell == Cell::Gru ? Autocast::Widest : Autocast::Lower;
   t.op(str("aten::", name,
            "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor"))
       .doc(str("One step of a recurrent layer: ", formula, "."))
@@ -336,7 +337,7 @@ void add_lstm(Table& t) {
       "c' = σ(f) c + σ(i) tanh(g), h' = σ(o) tanh(c'), where i, f, g, o = W x + b + U h + b'";
   t.op("aten::lstm_cell(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)")
       .doc(str("One step of a long short-term memory: ", kFormula, "."))
-      .autocast(Autocast::None, Autocast::Lower)
+      .autocast(Autocast::Widest, Autocast::Lower)
       .composed_in_opmath(lstm_cell)
       .one_dtype({"input", "w_ih", "b_ih"})
       .one_dtype({"w_hh", "b_hh"})

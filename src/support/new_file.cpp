@@ -50,17 +50,22 @@ Descriptor::~Descriptor() {
 }
 int Descriptor::release() { return std::exchange(fd_, -1); }
 
-NewFile::NewFile(int folder, std::string name, mode_t mode) : folder_(folder), name_(std::move(name)) {
+NewFile::NewFile(int folder, std::string name, mode_t mode, std::string path)
+    : folder_(folder), name_(std::move(name)), path_(std::move(path)) {
   // Between its making and its lock somebody who removes leftovers may take the file for one.
   for (int tries = 0; !file_; ++tries) {
     std::string temporary = random_name();
     Descriptor fd(::openat(folder, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-    BRASA_CHECK(fd || (errno == EEXIST && tries < 100), "cannot write ", name_, ": ", std::strerror(errno));
-    if (!fd || wants_lock(fd.get()) || !is_linked(fd.get())) continue;
+    BRASA_CHECK(fd || (errno == EEXIST && tries < 100), "cannot write ", path_, ": ", std::strerror(errno));
+    if (!fd) continue;
+    Descriptor lock(::openat(folder, temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    BRASA_CHECK(lock || (errno == ENOENT && tries < 100), "cannot write ", path_, ": ", std::strerror(errno));
+    if (!lock || wants_lock(lock.get()) || !is_linked(lock.get())) continue;
+    lock_ = std::move(lock);
     temporary_ = std::move(temporary);
     file_ = ::fdopen(fd.get(), "wb");
     if (!file_) ::unlinkat(folder_, temporary_.c_str(), 0);
-    BRASA_CHECK(file_, "cannot write ", name_, ": ", std::strerror(errno));
+    BRASA_CHECK(file_, "cannot write ", path_, ": ", std::strerror(errno));
     fd.release();
   }
 }
@@ -73,18 +78,18 @@ NewFile::~NewFile() {
 int NewFile::descriptor() const { return ::fileno(file_); }
 
 void NewFile::write(const void* data, size_t size) {
-  BRASA_CHECK(size == 0 || std::fwrite(data, 1, size, file_) == size, "cannot write ", name_, ": ",
+  BRASA_CHECK(size == 0 || std::fwrite(data, 1, size, file_) == size, "cannot write ", path_, ": ",
               std::strerror(errno));
 }
 
 void NewFile::commit(bool durable) {
   bool written = std::fflush(file_) == 0 && (!durable || ::fsync(descriptor()) == 0);
-  BRASA_CHECK(written, "cannot write ", name_, ": ", std::strerror(errno));
-  BRASA_CHECK(::renameat(folder_, temporary_.c_str(), folder_, name_.c_str()) == 0, "cannot write ", name_, ": ",
+  BRASA_CHECK(written, "cannot write ", path_, ": ", std::strerror(errno));
+  BRASA_CHECK(std::fclose(std::exchange(file_, nullptr)) == 0, "cannot write ", path_, ": ", std::strerror(errno));
+  BRASA_CHECK(::renameat(folder_, temporary_.c_str(), folder_, name_.c_str()) == 0, "cannot write ", path_, ": ",
               std::strerror(errno));
   temporary_.clear();
   if (durable) ::fsync(folder_);  // some file systems have no such thing for folders
-  BRASA_CHECK(std::fclose(std::exchange(file_, nullptr)) == 0, "cannot write ", name_, ": ", std::strerror(errno));
 }
 
 void remove_leftovers(int folder) {

@@ -27,8 +27,8 @@ class Descriptor {
 /// for what cannot be written.
 class NewFile {
  public:
-  /// `folder` is open, and stays so. `mode` as for open(2).
-  NewFile(int folder, std::string name, mode_t mode);
+  /// `folder` is open, and stays so. `mode` as for open(2). `path` is what errors call it.
+  NewFile(int folder, std::string name, mode_t mode, std::string path);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -40,8 +40,9 @@ class NewFile {
 
  private:
   int folder_;
-  std::string name_, temporary_;
+  std::string name_, path_, temporary_;
   std::FILE* file_ = nullptr;
+  Descriptor lock_;  // reads: what is open for writing cannot be executed
 };
 
 /// Removes what writers that were killed left in the folder: this user's files with names of `NewFile` that nobody has locked.

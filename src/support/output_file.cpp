@@ -74,14 +74,18 @@ void check_path(const std::string& path) {
   BRASA_CHECK(nul == std::string::npos, "the path '", path.substr(0, nul), "' goes on behind a NUL");
 }
 
-OutputFile::OutputFile(const std::string& path) : path_(path) {
+OutputFile::OutputFile(const std::string& path, mode_t mode) : path_(path) {
   check_path(path);
   struct stat old;
   bool exists = ::stat(path.c_str(), &old) == 0;
   BRASA_CHECK(exists || errno == ENOENT, "cannot write ", path, ": ", std::strerror(errno));
   BRASA_CHECK(!exists || !S_ISDIR(old.st_mode), "cannot write ", path, ": ", std::strerror(EISDIR));
   Place place = followed(path);
-  if (exists && !(S_ISREG(old.st_mode) && is_at(old, place) && may_replace(old, place.folder))) {
+  // Others may replace the file between two looks at it; one without a name stays without.
+  bool named = false;
+  for (int looks = 0; exists && !(named = is_at(old, place)) && looks < 100; ++looks)
+    exists = ::stat(path.c_str(), &old) == 0;
+  if (exists && !(S_ISREG(old.st_mode) && named && may_replace(old, place.folder))) {
     Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
     direct_ = file ? ::fdopen(file.get(), "wb") : nullptr;
     BRASA_CHECK(direct_, "cannot write ", path, ": ", std::strerror(errno));
@@ -93,12 +97,10 @@ OutputFile::OutputFile(const std::string& path) : path_(path) {
   folder_ = Descriptor(::open(place.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   BRASA_CHECK(folder_ && !place.name.empty(), "cannot write ", path, ": ", std::strerror(folder_ ? EISDIR : errno));
   remove_leftovers(folder_.get());
-  try {
-    replacing_ = std::make_unique<NewFile>(folder_.get(), place.name, exists ? 0600 : 0666);
-  } catch (const Error& e) {
-    fail(str("cannot write ", path, ": ", e.what()));
-  }
-  if (exists) keep_owner_and_mode(replacing_->descriptor(), old);
+  replacing_ = std::make_unique<NewFile>(folder_.get(), place.name, exists ? 0600 : mode, path);
+  if (!exists) return;
+  old.st_mode |= mode & 0111 & (old.st_mode & 0444) >> 2;  // by those who may read it
+  keep_owner_and_mode(replacing_->descriptor(), old);
 }
 
 OutputFile::~OutputFile() {

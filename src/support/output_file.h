@@ -13,7 +13,8 @@ namespace brasa {
 /// directly. brasa::Error with the system's reason for what cannot be written.
 class OutputFile {
  public:
-  explicit OutputFile(const std::string& path);
+  /// `mode` of a new file, as for open(2). One that is replaced keeps its own, and may be executed if `mode` says so.
+  explicit OutputFile(const std::string& path, mode_t mode = 0666);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

@@ -253,6 +253,31 @@ TEST(MixedPrecision, CheckpointsChangeNothing) {
   expect_close(losses(true, false, true), losses(false), 5e-3);
 }
 
+// A layer before it gives bfloat16, its weights and states are float32.
+TEST(MixedPrecision, CellsTakeWhatALayerGives) {
+  Tensor x = randn({2, 4}), w = randn({4, 4}), state = zeros({2, 3});
+  Tensor w4 = randn({12, 4}), u4 = randn({12, 3}), w3 = randn({9, 4}), u3 = randn({9, 3});
+  auto lstm = [&](const Tensor& in, const Tensor& s) { return lstm_cell(in, {s, s}, w4, u4); };
+  auto gru = [&](const Tensor& in, const Tensor& s) { return gru_cell(in, s, w3, u3); };
+  auto f = [&](const Tensor& in) {
+    AutocastMode guard(kBFloat16);
+    Tensor given = linear(in, w);
+    auto [h, c] = lstm(given, state);
+    return std::vector<Tensor>{given, h, c, gru(given, state), gru(given, state.to(kBFloat16))};
+  };
+  auto compiled = compile(f);
+  std::vector<Tensor> eager = f(x), results = compiled(x);
+  EXPECT_EQ(eager[0].scalar_type(), kBFloat16);
+  auto [h, c] = lstm(eager[0].to(kFloat32), state);
+  Tensor g = gru(eager[0].to(kFloat32), state);
+  std::vector<Tensor> expected = {eager[0], h, c, g, g};
+  for (size_t i = 0; i < expected.size(); ++i)
+    for (const Tensor& got : {eager[i], results[i]}) {
+      EXPECT_TRUE(allclose(got.to(kFloat32), expected[i].to(kFloat32), 2e-2, 2e-2)) << i;
+      EXPECT_TRUE(i == 0 || got.scalar_type() == kFloat32) << i;
+    }
+}
+
 TEST(MixedPrecision, AutocastIsPartOfWhatAGraphIsFor) {
   Training t;
   bool on = true;

@@ -51,6 +51,53 @@ TEST(Helpers, ParallelLoopsCoverTheRange) {
   EXPECT_EQ(at::parallel_reduce(5, 5, 3, int64_t{7}, add, std::plus<>()), 7);
 }
 
+TEST(Helpers, ResultsOfListsAreWritten) {
+  torch::Tensor x = torch::arange(6.0).reshape({2, 3});
+  std::vector<torch::Tensor> out = {torch::zeros({3}), torch::zeros({0})};
+  at::unbind_copy_out(out, x);
+  EXPECT_TRUE(torch::equal(out[1], x[1]));
+  at::split_copy_outf(x, 2, 1, out);
+  EXPECT_TRUE(torch::equal(out[1], x.narrow(1, 2, 1)));
+  EXPECT_THROW(at::unbind_copy_out(out, x, 1), c10::Error);  // three
+  out[0] = torch::zeros({3}, torch::kDouble);
+  EXPECT_THROW(at::unbind_copy_out(out, x), c10::Error);
+}
+
+TEST(Helpers, RandomNumbersAreWrittenByAGenerator) {
+  torch::Tensor x = torch::zeros({4}), out = torch::zeros({4}), again = torch::zeros({4});
+  auto generator = torch::make_generator<at::CPUGeneratorImpl>(3),
+       same = torch::make_generator<at::CPUGeneratorImpl>(3);
+  at::rand_like_out(out, x, generator, std::nullopt);
+  at::rand_like_outf(x, same, std::nullopt, again);
+  EXPECT_TRUE(torch::equal(out, again));
+  EXPECT_FALSE(torch::equal(out, x));
+  at::randint_like_outf(x, 5, 6, std::nullopt, out);
+  EXPECT_TRUE(torch::equal(out, torch::full({4}, 5.0)));
+  at::randperm_outf(4, again);
+  EXPECT_EQ(again.sum().item<double>(), 6);
+}
+
+TEST(Helpers, FunctionsOfIndicesAndGradients) {
+  torch::Tensor x = torch::arange(6.0).reshape({2, 3}).requires_grad_(), out = torch::zeros({0});
+  c10::List<std::optional<at::Tensor>> mask({x > 2});
+  at::index_out(out, x.detach(), mask);
+  EXPECT_TRUE(torch::equal(out, torch::tensor({3.0f, 4.0f, 5.0f})));
+  at::index_put_outf(x.detach(), mask, torch::tensor(7.0f), true, out);
+  EXPECT_EQ(out.sum().item<double>(), 15 + 3 * 7);
+  auto gradient = [&](const torch::Tensor& y) { return torch::autograd::grad({y.sum()}, {x})[0]; };
+  EXPECT_TRUE(torch::equal(at::trace_backward(torch::ones({}), {2, 3}), gradient(x.trace())));
+  torch::Tensor at_ = torch::tensor({{0, 0}, {2, 1}});
+  EXPECT_TRUE(torch::equal(at::gather_backward(torch::ones({2, 2}), x, 1, at_, false), gradient(x.gather(1, at_))));
+  auto [most, where] = x.max(1);
+  EXPECT_TRUE(
+      torch::equal(at::value_selecting_reduction_backward(torch::ones({2}), 1, where, {2, 3}, false), gradient(most)));
+  torch::Tensor sparse = at::sparse_coo_tensor(torch::tensor({{1}, {2}}), torch::ones({1}), {2, 3}, torch::kDouble,
+                                               std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+  EXPECT_EQ(sparse.scalar_type(), torch::kDouble);
+  EXPECT_EQ(sparse.to_dense()[1][2].item<double>(), 1);
+  EXPECT_EQ(torch::_sparse_sum(sparse, {1}).to_dense().sum().item<double>(), 1);
+}
+
 TEST(Helpers, ContainersPrint) {
   EXPECT_EQ(text(std::vector<int64_t>{1, 2}), "1 2");
   EXPECT_EQ(text(std::map<std::string, double>{{"a", 1.5}}), "(a, 1.5)");

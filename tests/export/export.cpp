@@ -2,6 +2,9 @@
 #include <brasa/export_program.h>
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -36,6 +39,48 @@ TEST(Export, ALayerAtEveryLevel) {
     ASSERT_EQ(program.run({x}, out), ALONE_OK) << program.context.message;
     EXPECT_TRUE(allclose(out[0], want, 1e-5, 1e-6)) << level;
   }
+}
+
+TEST(Export, AProgramIsReplacedWhenTheNewOneIsWhole) {
+  Folder folder;
+  std::string path = (folder.path / "p").string(), linker = (folder.path / "cc").string();
+  ExportedProgram program = export_([](const Tensor& x) { return x + 1; }, {rand({3})}, alone());
+  program.write_executable(path);
+  auto bytes = [&](const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  std::string whole = bytes(path);
+  EXPECT_NE(fs::status(path).permissions() & fs::perms::owner_exec, fs::perms::none);
+  // It is given `-o FILE` first, writes a part, and ends.
+  std::ofstream(linker) << "#!/bin/sh\necho part > \"$2\"\nexit 1\n";
+  fs::permissions(linker, fs::perms::owner_all);
+  ::setenv("BRASA_CC", linker.c_str(), 1);
+  EXPECT_THROW(program.write_executable(path), Error);
+  EXPECT_THROW(program.write_shared(path), Error);
+  ::unsetenv("BRASA_CC");
+  EXPECT_EQ(bytes(path), whole);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()), 2) << "p and cc";
+  program.write_executable(path);
+  EXPECT_EQ(bytes(path), whole);
+}
+
+// What is open for writing anywhere cannot be executed.
+TEST(Export, AProgramRunsAsSoonAsItIsThere) {
+  Folder folder;
+  std::string path = (folder.path / "p").string(), linker = (folder.path / "cc").string();
+  ExportedProgram program = export_([](const Tensor& x) { return x + 1; }, {rand({3})}, alone());
+  std::ofstream(linker) << "#!/bin/sh\ncp /bin/true \"$2\"\n";
+  fs::permissions(linker, fs::perms::owner_all);
+  ::setenv("BRASA_CC", linker.c_str(), 1);
+  program.write_executable(path);
+  pid_t writer = ::fork();
+  if (writer == 0)
+    for (;;) program.write_executable(path);
+  ::unsetenv("BRASA_CC");
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(std::system(path.c_str()), 0) << i;
+  ::kill(writer, SIGKILL);
+  ::waitpid(writer, nullptr, 0);
 }
 
 TEST(Export, SizesVaryWithinTheirRanges) {

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +16,9 @@
 #include <functional>
 #include <iterator>
 #include <thread>
+#include <vector>
+
+#include "error_of.h"
 
 // Where a saved file goes, and what is there when its writer is killed.
 namespace brasa {
@@ -182,12 +187,55 @@ TEST(OutputFile, AKilledWriterLeavesTheOldFileOrTheNew) {
   EXPECT_EQ(folder.files(), 1) << "what killed writers left is there after the next save";
 }
 
+TEST(OutputFile, WritersSideBySideLeaveAWholeFile) {
+  Folder folder;
+  std::string path = folder.file("x");
+  save(path, 1);
+  std::vector<pid_t> writers;
+  for (int i = 0; i < 4; ++i) {
+    writers.push_back(::fork());
+    if (writers.back() != 0) continue;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (float v = 1;;) save(path, v);
+  }
+  int bad = 0;
+  for (int i = 0; i < 3000; ++i) bad += error_of([&] { saved(path); }).empty() ? 0 : 1;
+  for (pid_t writer : writers) {
+    ::kill(writer, SIGKILL);
+    ::waitpid(writer, nullptr, 0);
+  }
+  EXPECT_EQ(bad, 0);
+  save(path, 7);
+  EXPECT_EQ(saved(path), 7);
+  EXPECT_EQ(folder.files(), 1);
+}
+
 TEST(OutputFile, FailedWritesLeaveNothing) {
   Folder folder;
   save(folder.file("x"), 1);
   EXPECT_THROW(save_tensors({{"x", full({3}, 2)}, {"y", Tensor()}}, folder.file("x")), Error);
   EXPECT_EQ(saved(folder.file("x")), 1);
   EXPECT_EQ(folder.files(), 1);
+}
+
+// A limit of this process stands for a disk that is full.
+TEST(OutputFile, AFullDiskIsAnErrorThatNamesTheFile) {
+  Folder folder;
+  std::string path = folder.file("x");
+  save(path, 1);
+  struct rlimit whole, small = {1000, RLIM_INFINITY};
+  ::getrlimit(RLIMIT_FSIZE, &whole);
+  auto old = ::signal(SIGXFSZ, SIG_IGN);
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::string error = error_of([&] { save(path, 2); });
+  ::setrlimit(RLIMIT_FSIZE, &whole);
+  ::signal(SIGXFSZ, old);
+  EXPECT_NE(error.find("cannot write " + path + ": "), std::string::npos) << error;
+  EXPECT_EQ(saved(path), 1);
+  EXPECT_EQ(folder.files(), 1);
+
+  std::ofstream full("/dev/full");  // whose buffer holds all of it
+  EXPECT_NE(error_of([&] { brasa::save(ones({2}), full); }), "");
 }
 
 // A hundred thousand take a third of a second; were it quadratic, minutes.

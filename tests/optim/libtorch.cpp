@@ -106,6 +106,42 @@ TEST(LibTorchsOptimizers, WhatTheyHaveNotIsAnError) {
             "archive: the option 'lr' is a tensor or not a number, which LibTorch's optimizers do not take");
 }
 
+template <class Opt>
+void expect_same_steps_after_a_save() {
+  Tensor a = ones({2}).requires_grad_();
+  Opt first({a}), second({a});
+  lr_scheduler::ExponentialLR rates(first, 0.5), others(second, 0.5);
+  a.pow(2).sum().backward();
+  first.step();
+  rates.step();
+  std::stringstream state, epochs;
+  save(first, state, serialize::Form::LibTorch);
+  save(rates, epochs);
+  load(second, state);
+  load(others, epochs);
+  EXPECT_EQ(others.last_epoch(), 1);
+  EXPECT_EQ(others.get_last_lr(), rates.get_last_lr());
+  Tensor start = a.detach().clone();
+  first.step();
+  Tensor stepped = a.detach().clone();
+  {
+    NoGradGuard no_grad;
+    a.copy_(start);
+  }
+  second.step();
+  EXPECT_TRUE(equal(a.detach(), stepped));
+  EXPECT_FALSE(equal(start, stepped));
+}
+
+// Which LibTorch has not: the archive's form holds them all the same.
+TEST(LibTorchsArchives, HoldOptimizersOfPythonsToo) {
+  expect_same_steps_after_a_save<RAdam>();
+  expect_same_steps_after_a_save<NAdam>();
+  expect_same_steps_after_a_save<Adafactor>();
+  expect_same_steps_after_a_save<Adadelta>();
+  expect_same_steps_after_a_save<AdamW>();
+}
+
 TEST(LibTorchsArchives, ModulesTensorsAndLists) {
   nn::Sequential net(nn::Linear(2, 3), nn::ReLU(), nn::BatchNorm1d(3)),
       other(nn::Linear(2, 3), nn::ReLU(), nn::BatchNorm1d(3));

@@ -28,7 +28,9 @@ void run(Options o) {
     for (size_t i = 0; i < tensors.size(); ++i) o.check.inputs.push_back(tensors.at("in" + std::to_string(i)));
   }
   Minified m = minify(text, o.check);
-  std::ofstream(o.out) << reproducer(m);
+  std::ofstream out(o.out);
+  out << reproducer(m);
+  if (!out.flush()) throw Error("cannot write " + o.out);
   if (o.json)
     std::printf("%s\n",
                 nlohmann::ordered_json{

@@ -38,6 +38,23 @@ std::string result_type(const Signature& s, const std::string& each = "Tensor") 
   return str("std::tuple<", items, ">");
 }
 
+// For name_out of a list.
+constexpr std::string_view kWriteList = R"(namespace detail {
+inline void write_list(TensorList out, TensorList results) {
+  if (out.size() != results.size())
+    throw Error("out: " + std::to_string(results.size()) + " tensors were expected, got " + std::to_string(out.size()));
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (out[i].scalar_type() != results[i].scalar_type())
+      throw Error("out: expected tensor " + std::to_string(i) + " to have dtype " + std::string(name(results[i].scalar_type())) +
+                  ", but got " + std::string(name(out[i].scalar_type())));
+    if (out[i].sizes() != results[i].sizes()) out[i].resize_(results[i].sizes());
+    out[i].copy_(results[i]);
+  }
+}
+}  // namespace detail
+
+)";
+
 constexpr std::string_view kOptionsApart =
     "TensorOptions().dtype(dtype).layout(layout).device(device).pinned_memory(pin_memory)";
 
@@ -84,15 +101,16 @@ class Writer {
   }
   // LibTorch's order: name_out(results…, parameters…), name_outf(parameters…, results…), where nothing has a default.
   void write_out(const Signature& s) {
+    if (s.result == Result::List) return write_list_out(s);
     bool one = s.result == Result::Tensor;
-    std::string results, names, addresses, passed;
+    std::string results, names, addresses;
     for (size_t i = 0; i < s.results; ++i) {
       std::string name = one ? "out" : str("out", i);
       results = after(results, str("Tensor& ", name));
       names = after(names, name);
       addresses = after(addresses, "&" + name);
     }
-    for (const Parameter& p : s.params) passed = after(passed, p.name);
+    std::string passed = names_of(s);
     std::string base = s.row->schema.base, name = base + "_out";
     if (!fresh(str(name, "(", results, ",", types(s, -1)))) return;
     std::string op = str("eager::op(", s.index, ")"), result = result_type(s, "Tensor&");
@@ -105,10 +123,45 @@ class Writer {
     files_.names.insert(base + "_outf");
     files_.forwarding += str("inline ", result, " ", base, "_outf(", after(defined, results), ") { return ", name, "(",
                              after(names, passed), "); }\n");
+    if (s.row->random) write_generator_orders(s, result, results, names);
   }
   const Files& files() const { return files_; }
 
  private:
+  static std::string names_of(const Signature& s) {
+    std::string out;
+    for (const Parameter& p : s.params) out = after(out, p.name);
+    return out;
+  }
+
+  void write_list_out(const Signature& s) {
+    std::string name = s.row->schema.base + "_out", taken = parameter_list(s, false, false), passed = names_of(s);
+    if (!fresh(str(name, "(TensorList,", types(s, -1)))) return;
+    files_.names.insert({name, name + "f"});
+    files_.forwarding += str("inline void ", name, "(TensorList out, ", parameter_list(s, false, true),
+                             ") { detail::write_list(out, ", s.name, "(", passed, ")); }\ninline void ", name, "f(",
+                             taken, ", TensorList out) { ", name, "(out, ", passed, "); }\n");
+  }
+
+  // A generator is the last parameter of a row. LibTorch has forms without one, and with one before a memory format.
+  void write_generator_orders(const Signature& s, const std::string& result, const std::string& results,
+                              const std::string& names) {
+    std::string name = s.row->schema.base + "_out";
+    Signature without = s, first = s;
+    without.params.pop_back();
+    if (fresh(str(name, "f(", types(without, -1), results)))
+      files_.forwarding +=
+          str("inline ", result, " ", name, "f(", after(parameter_list(without, false, false), results), ") { return ",
+              name, "(", after(names, names_of(without)), "); }\n");
+    if (without.params.empty() || without.params.back().name != "memory_format") return;
+    std::rotate(first.params.end() - 2, first.params.end() - 1, first.params.end());
+    for (auto p = first.params.begin(); p != first.params.end() - 1; ++p) p->default_value.clear();
+    std::string call = str(") { return ", name, "(", after(names, names_of(s)), "); }\n");
+    files_.forwarding +=
+        str("inline ", result, " ", name, "(", after(results, parameter_list(first, false, true)), call, "inline ",
+            result, " ", name, "f(", after(parameter_list(first, false, false), results), call);
+  }
+
   void write_functional(const Signature& s) {
     if (s.self >= 0 && fresh(str("method ", s.name, "(", types(s, s.self)))) {
       files_.methods += str(result_type(s), " ", s.name, "(", parameter_list(s, true, true), ") const;\n");
@@ -236,8 +289,9 @@ int run(const std::filesystem::path& out) {
   std::string header =
       str(kNotice, "#pragma once\n\n#include <cmath>\n\n#include <brasa/tensor.h>\n\nnamespace brasa {\n\n", f.header,
           "\n}  // namespace brasa\n");
-  std::string forwarding = str(kNotice, "#pragma once\n\n#include <brasa/ops_generated.h>\n\nnamespace brasa {\n\n",
-                               f.forwarding, "\n}  // namespace brasa\n");
+  std::string forwarding = str(
+      kNotice, "#pragma once\n\n#include <brasa/error.h>\n#include <brasa/ops_generated.h>\n\nnamespace brasa {\n\n",
+      kWriteList, f.forwarding, "\n}  // namespace brasa\n");
   std::string source =
       str(kNotice, "#include <brasa/ops_generated.h>\n\n#include \"tensor/dispatch.h\"\n\nnamespace brasa {\n\n",
           f.source, "\n}  // namespace brasa\n");

@@ -162,8 +162,8 @@ std::optional<Signature> signature(const ops::Row& row, size_t index) {
     if (out.params[i].default_value.empty())
       for (size_t j = 0; j < i; ++j) out.params[j].default_value.clear();
   // Masks among indices become positions on another way, see <brasa/call.h>.
-  bool writes = out.result != Result::List && !row.view && !is_in_place_name(s.base) && !(out.by_hand && row.masks);
-  out.has_out = writes;
+  bool writes = !row.view && !is_in_place_name(s.base) && !(out.by_hand && row.masks);
+  out.has_out = writes && (out.result != Result::List || out.self == 0);
   out.in_place = writes && out.result == Result::Tensor && !out.by_hand && !out.options && !s.params.empty() &&
                  s.params[0].type == ParamType::Tensor && !s.params[0].list && !s.params[0].optional;
   return out;

@@ -32,7 +32,7 @@ struct Signature {
   /// <brasa/tensor.h> and <brasa/factories.h> declare it: only what writes into tensors is generated.
   bool by_hand = false;
   bool in_place = false;  // has the form name_
-  bool has_out = false;   // has the form name_out
+  bool has_out = false;   // has the form name_out; that of a list takes a list
 };
 
 /// Those rows of the table that become C++ functions, with defaults taken away where overloads would be ambiguous.

@@ -155,7 +155,7 @@ void DiskCache::write(const std::string& key, std::string_view bytes) const {
   std::memcpy(h.magic, kMagic, sizeof kMagic);
   h.checksum = checksum(key, bytes);
   try {
-    NewFile file(folder.get(), key, 0600);
+    NewFile file(folder.get(), key, 0600, key);
     file.write(&h, sizeof h);
     file.write(bytes.data(), bytes.size());
     file.commit(/*durable=*/false);

@@ -140,6 +140,12 @@ using ::brasa::kValid;
 using ::brasa::kZeros;
 
 // Functions that are no operators of the table.
+using ::brasa::_sparse_addmm;
+using ::brasa::_sparse_coo_tensor_unsafe;
+using ::brasa::_sparse_log_softmax;
+using ::brasa::_sparse_mm;
+using ::brasa::_sparse_softmax;
+using ::brasa::_sparse_sum;
 using ::brasa::allclose;
 using ::brasa::call;
 using ::brasa::checkpoint;
