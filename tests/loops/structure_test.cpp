@@ -377,6 +377,30 @@ TEST_P(Structure, TransposedLoads) {
     }
 }
 
+// Of a kernel's taps there are fewer than lanes; and they may be read from the last one back.
+TEST_P(Structure, TransposedLoadsOfFew) {
+  for (int64_t count : {3, 5, 9, 15})
+    for (int64_t step : {1, 2, -1, -2}) {
+      constexpr int64_t kLanes = 16, kRow = 31;
+      auto in = ramp(kLanes * kRow);
+      Kernel k;
+      Value from = k.f32(kLanes * kRow), to = k.f32(count * kLanes * 2);
+      Expr u = k.b.loop("unroll", count), l = k.b.loop("vector", kLanes, static_cast<int>(kLanes));
+      Expr first = step > 0 ? Expr(0) : Expr((count - 1) * -step);
+      for (int64_t d = 0; d < std::abs(step); ++d)
+        k.b.store(to, (u * 2 + d) * kLanes + l, k.b.load(from, l * kRow + first + u * step + d));
+      k.compile(GetParam());
+      std::vector<float> got(count * kLanes * 2);
+      k.run({in.data(), got.data()});
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t d = 0; d < std::abs(step); ++d)
+          for (int64_t lane = 0; lane < kLanes; ++lane) {
+            int64_t at = step > 0 ? i * step : (count - 1 - i) * -step;
+            ASSERT_EQ(got[(i * 2 + d) * kLanes + lane], in[lane * kRow + at + d]) << count << " by " << step;
+          }
+    }
+}
+
 // A border of columns that are known and rows that are not: whole registers of a vector have no lane.
 TEST_P(Structure, BordersOfRows) {
   auto bordered = [&](auto element, DType t) {

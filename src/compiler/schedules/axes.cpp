@@ -191,7 +191,7 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
     if (!last || !last->is_constant() || std::abs(last->constant()) > kNear) ++out.gathered;
     for (size_t i = 0; i < out.axes.size(); ++i)
       if (auto s = step(e, out.axes[i]);
-          i != out.vector && s && s->is_constant() && s->constant() >= 1 && s->constant() <= kNear)
+          i != out.vector && s && s->is_constant() && !s->is(0) && std::abs(s->constant()) <= kNear)
         out.neighbours = i;
   }
   if (d.has_reduced()) out.again = read_again(out, places, d);

@@ -207,11 +207,14 @@ class Scheduler {
           return !a.extent.is_constant() || a.extent.constant() >= kTile || a.extent.constant() % s_.width == 0;
         };
         if (s_.width >= 8 && s_.width <= kMostTransposed && each - strided_ * kStridedWork <= kShortBody &&
-            fills_vectors(rows) && fills_vectors(last)) {
-          rows.spelled_out = s_.width;
-          s_.unroll = 1;
+            fills_vectors(last)) {
+          if (fills_vectors(rows))
+            rows.spelled_out = s_.width;
+          else if (is_part_of_vectors(rows))
+            rows.spelled_out = rows.extent.constant();
+          if (rows.spelled_out) s_.unroll = 1;
         }
-        inside *= static_cast<double>(kTile);
+        inside *= static_cast<double>(rows.extent.is_constant() ? std::min(rows.extent.constant(), kTile) : kTile);
       }
       if (!last.extent.is_constant() || last.extent.constant() >= 2 * piece) last.piece = piece;
       inside *= last.piece ? static_cast<double>(last.piece) : size(last.extent);
@@ -245,6 +248,14 @@ class Scheduler {
     }
     work_ = inside * each;
     if (reducing && last.reduced) choose_stages();
+  }
+
+  // Of few neighbours, as the taps of a kernel, a vector is read through a mask, where that costs nothing. Lanes that lie near each other are
+  // in few vectors anyway.
+  bool is_part_of_vectors(const Axis& rows) const {
+    bool masks = m_.vector_registers >= 32;
+    int64_t few = s_.width / 4;
+    return masks && gathered_ > 0 && rows.extent.constant() >= few && rows.extent.constant() < s_.width;
   }
 
   // Small windows side by side that read some elements again: as many as registers hold, with what they read of one row. A few registers more go to
