@@ -62,6 +62,7 @@ class Scheduler {
         again_ = merged.again;
         row_ = merged.row;
         continued_ = merged.continued;
+        shared_ = merged.shared;
         if (merged.interleaved) {
           Axis& pieces = s_.axes[*merged.interleaved];
           pieces.spelled_out = pieces.extent.constant();
@@ -185,6 +186,13 @@ class Scheduler {
     if (row_) copies = static_cast<int>(row_ / std::gcd(row_, int64_t{s_.width}));
     if (row_ && copies * each > kLongStep) copies = 1;
     s_.unroll = copies;
+    // Results that take the same operands stand beside each other, and these are read once.
+    if (shared_ && !neighbours_ && !row_ && s_.axes[*shared_].extent.constant() * each <= kLong) {
+      Axis& results = s_.axes[*shared_];
+      results.piece = results.spelled_out = results.extent.constant();
+      inside *= static_cast<double>(results.piece);
+      s_.unroll = 1;
+    }
     bool shared = s_.serial_unroll > 1 && taps.is_constant() && taps.constant() <= kTaps && share_windows(last, inside);
     if (!folded(last)) {
       int64_t step = int64_t{s_.width} * s_.unroll;
@@ -355,6 +363,7 @@ class Scheduler {
   std::optional<size_t> neighbours_;        // the axis along which some of them are
   std::optional<size_t> continued_;         // what lies behind the vector axis is read along this one
   std::optional<MergedAxes::Again> again_;  // see there
+  std::optional<size_t> shared_;            // see there
   int64_t row_ = 0;                         // the vector axis is rows of so many elements (see MergedAxes)
   double work_ = 1;                         // of one parallel iteration, in simple instructions
 };
