@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "compiler/kernels/codegen_client.h"
 #include "compiler/loops/linearize.h"
 #include "loops/kernel.h"
 #include "support/checked.h"
@@ -399,6 +400,26 @@ TEST_P(Structure, TransposedLoadsOfFew) {
             ASSERT_EQ(got[(i * 2 + d) * kLanes + lane], in[lane * kRow + at + d]) << count << " by " << step;
           }
     }
+}
+
+// Every second element: steps of several vectors (there twice, for results that memory takes past the caches), single vectors, none of which
+// needs a mask, and the rest.
+TEST_P(Structure, StridedVectorsBehindFullSteps) {
+  Kernel k;
+  Expr n = Expr::size(0), i = k.b.loop("vector", n, 16, 4);
+  Value x = k.f32(n * 2), y = k.f32(n);
+  k.b.store(y, i, k.b.load(x, i * 2));
+  std::string code = show_kernel(k.graph, "x86-64+avx512", "llvm-raw");
+  int whole = 0;
+  for (size_t at = 0; (at = code.find(" = load <16 x float>", at)) != code.npos; ++at) ++whole;
+  EXPECT_EQ(whole % (2 * 4), 2) << code;
+  k.compile(GetParam());
+  for (int64_t count : {0, 1, 15, 16, 17, 56, 63, 64, 65, 130}) {
+    auto in = ramp(2 * count);
+    std::vector<float> got(count);
+    k.run({in.data(), got.data()}, {count});
+    for (int64_t j = 0; j < count; ++j) ASSERT_EQ(got[j], in[2 * j]) << j << " of " << count;
+  }
 }
 
 // A border of columns that are known and rows that are not: whole registers of a vector have no lane.
