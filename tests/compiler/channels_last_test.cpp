@@ -163,5 +163,25 @@ TEST(ChannelsLast, GradientsByWeights) {
                           [](const std::string& k) { return k.starts_with("contraction [6,"); }));
 }
 
+// A convolution and its gradient by weights, both in Winograd's form, which transforms their image once.
+TEST(ChannelsLast, GradientsByWeightsOfTransformedImages) {
+  auto step = [](const Values& v) {
+    auto by_channels = [](Value x) { return prim::transpose(x, {1, 0, 2, 3}); };
+    Value x = relu(conv(v[0], v[1], {1, 1, 1})), y = conv(x, v[2], {1, 1, 1});
+    Value g = prim::convolution(by_channels(x), by_channels(relu(y)), {1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, 1);
+    return Values{g, relu(y)};
+  };
+  std::vector<In> in = {image({4, 32, 12, 14}), image({33, 32, 3, 3}), image({34, 33, 3, 3})};
+  check_both(in, step);
+  auto kernels = check(in, step).kernels;
+  auto of_images = [&](std::string_view sizes) {
+    return std::count_if(kernels.begin(), kernels.end(), [&](const std::string& k) {
+      return k.starts_with(str("loops ", sizes)) && k.find("xmul") != k.npos;
+    });
+  };
+  EXPECT_EQ(of_images("[6, 4, 3, 16, 33]"), 1) << str(kernels);
+  EXPECT_EQ(of_images("[6, 33, 4, 3, 16]"), 0) << str(kernels);
+}
+
 }  // namespace
 }  // namespace brasa::compiler

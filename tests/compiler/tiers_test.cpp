@@ -92,6 +92,18 @@ TEST_F(Tiers, OptimizesWhatRanForLong) {
   EXPECT_EQ(run(*graph, 100), first);
 }
 
+// Short runs are timed in samples, which would tell of a long one late.
+TEST_F(Tiers, LongRunsAreTimedEach) {
+  BaselineKernel k("", 1e-9, "", runtime::host(), nullptr, nullptr);
+  EXPECT_TRUE(k.is_long()) << "a first run is timed";
+  EXPECT_FALSE(k.due());
+  k.ran(1000);
+  EXPECT_FALSE(k.is_long());
+  k.ran(1000000, 16);
+  EXPECT_TRUE(k.is_long());
+  EXPECT_TRUE(k.due());
+}
+
 TEST_F(Tiers, LargeWorkIsOptimizedAtOnce) {
   // But for the kernel that adds up what the first one summed in parts.
   auto graph = compiled(0.7503, 10000000);

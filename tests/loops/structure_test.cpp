@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "compiler/kernels/codegen_client.h"
 #include "compiler/loops/linearize.h"
 #include "loops/kernel.h"
 #include "support/checked.h"
@@ -375,6 +376,50 @@ TEST_P(Structure, TransposedLoads) {
       transposed(int16_t{}, DType::Int16, 2, lanes, lanes - less, 2 * lanes - less);
       transposed(uint8_t{}, DType::UInt8, 4, lanes, lanes - less, 4 * lanes - less);
     }
+}
+
+// Of a kernel's taps there are fewer than lanes; and they may be read from the last one back.
+TEST_P(Structure, TransposedLoadsOfFew) {
+  for (int64_t count : {3, 5, 9, 15})
+    for (int64_t step : {1, 2, -1, -2}) {
+      constexpr int64_t kLanes = 16, kRow = 31;
+      auto in = ramp(kLanes * kRow);
+      Kernel k;
+      Value from = k.f32(kLanes * kRow), to = k.f32(count * kLanes * 2);
+      Expr u = k.b.loop("unroll", count), l = k.b.loop("vector", kLanes, static_cast<int>(kLanes));
+      Expr first = step > 0 ? Expr(0) : Expr((count - 1) * -step);
+      for (int64_t d = 0; d < std::abs(step); ++d)
+        k.b.store(to, (u * 2 + d) * kLanes + l, k.b.load(from, l * kRow + first + u * step + d));
+      k.compile(GetParam());
+      std::vector<float> got(count * kLanes * 2);
+      k.run({in.data(), got.data()});
+      for (int64_t i = 0; i < count; ++i)
+        for (int64_t d = 0; d < std::abs(step); ++d)
+          for (int64_t lane = 0; lane < kLanes; ++lane) {
+            int64_t at = step > 0 ? i * step : (count - 1 - i) * -step;
+            ASSERT_EQ(got[(i * 2 + d) * kLanes + lane], in[lane * kRow + at + d]) << count << " by " << step;
+          }
+    }
+}
+
+// Every second element: steps of several vectors (there twice, for results that memory takes past the caches), single vectors, none of which
+// needs a mask, and the rest.
+TEST_P(Structure, StridedVectorsBehindFullSteps) {
+  Kernel k;
+  Expr n = Expr::size(0), i = k.b.loop("vector", n, 16, 4);
+  Value x = k.f32(n * 2), y = k.f32(n);
+  k.b.store(y, i, k.b.load(x, i * 2));
+  std::string code = show_kernel(k.graph, "x86-64+avx512", "llvm-raw");
+  int whole = 0;
+  for (size_t at = 0; (at = code.find(" = load <16 x float>", at)) != code.npos; ++at) ++whole;
+  EXPECT_EQ(whole % (2 * 4), 2) << code;
+  k.compile(GetParam());
+  for (int64_t count : {0, 1, 15, 16, 17, 56, 63, 64, 65, 130}) {
+    auto in = ramp(2 * count);
+    std::vector<float> got(count);
+    k.run({in.data(), got.data()}, {count});
+    for (int64_t j = 0; j < count; ++j) ASSERT_EQ(got[j], in[2 * j]) << j << " of " << count;
+  }
 }
 
 // A border of columns that are known and rows that are not: whole registers of a vector have no lane.

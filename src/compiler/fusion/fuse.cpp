@@ -5,6 +5,7 @@
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
+#include "compiler/fusion/quotients.h"
 #include "compiler/fusion/values_in_memory.h"
 #include "compiler/libraries/library.h"
 #include "compiler/passes/pass_runner.h"
@@ -496,6 +497,7 @@ class Fuser {
       auto rows = rows_.find(v.node);
       g.output_strides.push_back(rows == rows_.end() ? std::vector<Expr>{} : rows->second);
     }
+    if (!machine_.gpu) g.domain = without_quotients(g);
     return g;
   }
 

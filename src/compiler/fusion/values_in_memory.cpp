@@ -84,7 +84,7 @@ class Chooser {
       int cost = 0, leaves = 0, nodes = 1;
       each_read(n, [&](Value v) {
         nodes = std::min(kMostNodes + 1, nodes + (memory_[v.node->id] ? 0 : nodes_[v.node->id]));
-        cost = std::min(kMostCost, cost + seen_cost(v.node));
+        cost = std::min(kMostCost, cost + (is_near_all(v, n) ? 0 : seen_cost(v.node)));
         leaves += memory_[v.node->id] || prim_of(v) == Prim::Input ? 1 : leaves_[v.node->id];
       });
       Prim p = prim_of(n);
@@ -293,6 +293,13 @@ class Chooser {
       else
         std::for_each(tensors_[v.node->id].begin(), tensors_[v.node->id].end(), note);
     });
+  }
+
+  // What a broadcast repeats in all rows, and has in memory. On a GPU each thread reads it.
+  bool is_near_all(Value v, const Node* n) const {
+    if (gpu_ || prim_of(n) != Prim::Broadcast || !is_by_channel(type_of(v), n->types[0])) return false;
+    while (is_view(prim_of(v)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
+    return memory_[v.node->id] || ir::is_input(v);
   }
 
   // A gather of so few elements, a label's of each row, that what it reads need not be in memory for it.

@@ -36,8 +36,13 @@ class BaselineKernel {
         function_(function) {}
   runtime::Function function() const { return function_.load(std::memory_order_acquire); }
   bool optimized() const { return optimized_.load(std::memory_order_acquire); }
-  /// A run took so long.
-  void ran(int64_t nanoseconds) { ran_.fetch_add(nanoseconds, std::memory_order_relaxed); }
+  /// A run took so long, and stands for as many that were not timed, itself counted.
+  void ran(int64_t nanoseconds, int64_t runs = 1) {
+    last_.store(nanoseconds, std::memory_order_relaxed);
+    ran_.fetch_add(nanoseconds * runs, std::memory_order_relaxed);
+  }
+  /// Whether a run takes much longer than asking for the time, as far as that is known: then each is timed.
+  bool is_long() const { return last_.load(std::memory_order_relaxed) >= kLong; }
   bool due() const;
   /// Optimizing failed, and it has not run for as long again.
   bool failed() const { return ran_.load(std::memory_order_relaxed) < 0; }
@@ -45,6 +50,7 @@ class BaselineKernel {
  private:
   friend class Optimizer;
   enum class State : uint8_t { Baseline, Queued, Compiling, Optimized };
+  static constexpr int64_t kLong = 20000;  // nanoseconds
 
   const std::string text_;
   const double size_;  // KernelCost::code
@@ -54,6 +60,7 @@ class BaselineKernel {
   std::atomic<runtime::Function> function_;
   std::atomic<bool> optimized_{false}, asked_{false};
   std::atomic<int64_t> ran_{0};
+  std::atomic<int64_t> last_{kLong};  // the run that was timed last; the first one is
   // Under the optimizer's mutex.
   std::shared_ptr<const runtime::Module> code_;
   State state_ = State::Baseline;

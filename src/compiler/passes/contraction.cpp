@@ -127,14 +127,16 @@ class Contractions {
       auto product_of = [&](Value second) {
         return prim::reshape(product_over_each(in_order(each_a), second, !bb.empty(), sums.size()), result);
       };
-      if (each_even(in_a) && wide) return product_of(in_order(each_b));
-      // Rows may lie anywhere, if what is summed lies at even steps in each.
+      // Rows may lie anywhere, if what is summed lies at even steps in each. A row that tiles fill needs no panels.
       const DType t = ops::dtype_of(b);
-      int lanes = m_.lanes(size_of(accumulator_of(t)));
+      const int lanes = m_.lanes(size_of(accumulator_of(t)));
+      const int64_t columns = contraction_tile(m, n, t, context_).columns();
+      bool in_rows = each_even(in_a) && wide, full = n.is_constant() && n.constant() % columns == 0;
+      if (in_rows && full) return product_of(in_order(each_b));
       bool even_sums = even({in_a.end() - std::ssize(sums), in_a.end()});
       if (even_sums && at_least(n, lanes) && at_least(m, 48))
-        return product_of(
-            panels(each_b, rank_of(each_b) - 1, contraction_tile(m, n, t, context_).columns(), !bb.empty()));
+        return product_of(panels(each_b, rank_of(each_b) - 1, columns, !bb.empty()));
+      if (in_rows) return product_of(in_order(each_b));
       if (even_sums && deep) return product_of(in_order(each_b));
     }
     if (!m_.gpu) steady_rows(ma);

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "compiler/fusion/indexing.h"
+#include "compiler/fusion/places.h"
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/transform.h"
@@ -157,6 +158,18 @@ bool has_neighbouring_taps(const Conv& c, const PassContext& context) {
          c.spatial() >= 2 && c.groups.is(1) && all_one(c.x_dilation) && c.w_dilation[0].is(1);
 }
 
+// What views show as it is, such as an image that one view turns and another one turns back.
+Value without_detours(Value v) {
+  const Shape& shape = shape_of(v);
+  Index at = probe(shape);
+  for (Value below = v; is_view(prim_of(below));) {
+    at = view_index(below.node, at);
+    below = below.node->arg<Value>(0);
+    if (shape_of(below) == shape && at == probe(shape)) v = below;
+  }
+  return v;
+}
+
 // Of the elements six times four rows further on and so on, sums for each of the products, along a new first dimension.
 Value products_of(Value x, int64_t dim, Expr tiles, Primitives& out) {
   std::vector<Value> parts = rows_in_tiles(x, dim, tiles, kProducts);
@@ -218,27 +231,43 @@ Value winograd_of_places(const Conv& c, Primitives& out) {
   auto places = static_cast<int64_t>(c.spatial());
   Expr taps = shape_of(c.w)[2], tiles = ceildiv(taps, kPieces);
 
+  // Channels last, as the convolution itself has it: in a graph of both it is one value. Rows of the product are columns of its memory then,
+  // which the parts of a long sum keep near; sums of unknown length are not made in parts.
   Exprs none(c.spatial(), 0), high = c.high, behind = none;
   behind[0] = tiles * kPieces - taps;
   high[0] = high[0] + behind[0];
-  Value x = products_of(in_memory(bordered(c.x, c.low, high, c.x_dilation), out), 2, tiles, out);
+  Dims first_last = ops::counted(1, places + 1);
+  first_last.push_back(0);
+  const bool last = all_constant(shape_of(c.x)) && all_constant(shape_of(c.w));
+  const int64_t images = last ? 1 : 2;  // the dimension behind the products'
+  Value x = c.x;
+  if (last) {
+    x = without_detours(prim::transpose(x, first_last));
+    if (is_view(prim_of(x))) x = in_memory(x, out);
+  }
+  x = bordered(x, c.low, high, c.x_dilation, images);
+  x = products_of(last ? x : in_memory(x, out), images, tiles, out);
 
-  Dims results_last = ops::counted(1, places + 1);
-  results_last.push_back(0);
-  Value w = in_memory(bordered(prim::transpose(c.w, results_last), none, behind, c.x_dilation, 1), out);
+  Value w = in_memory(bordered(prim::transpose(c.w, first_last), none, behind, c.x_dilation, 1), out);
   std::vector<Value> parts = rows_in_tiles(w, 1, tiles, kPieces);
   w = in_memory(combined(constants(of_taps, t, out), parts, with(shape_of(parts[0]), 0, kProducts), 0), out);
 
-  Dims of_x = {2, 3}, of_w = {1, 2};
+  Dims of_x = {images, images + 1}, of_w = {1, 2};
   for (int64_t d = 1; d < places; ++d) {
-    x = prim::window(x, d + 3, shape_of(c.w)[d + 2], c.stride[d], c.w_dilation[d]);
+    x = prim::window(x, images + 1 + d, shape_of(c.w)[d + 2], c.stride[d], c.w_dilation[d]);
     of_x.push_back(places + 2 + d);
     of_w.push_back(d + 2);
   }
-  Value y = prim::dot_general(x, w, of_x, of_w, {0}, {0});  // products, channels, columns…, results
+  Value y = prim::dot_general(x, w, of_x, of_w, {0}, {0});
+  // The channels of each product stand behind the columns, or before them: they come first, and the three rows behind them.
   parts = each_of(y, 0, kProducts);
-  y = combined(constants(to_results, t, out), parts, with(shape_of(parts[0]), 1, kTaps), 1);
-  y = in_memory(y, out);
+  const int64_t channels = last ? places - 1 : 0;
+  for (Value& part : parts) {
+    Dims order = other_dims({channels}, places + 1);
+    order.insert(order.begin(), channels);
+    part = prim::transpose(part, order);
+  }
+  y = in_memory(combined(constants(to_results, t, out), parts, with(shape_of(parts[0]), 1, kTaps), 1), out);
   return prim::transpose(y, channels_to_front(c.spatial() + 2));
 }
 

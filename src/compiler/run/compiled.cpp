@@ -72,36 +72,44 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
 }
 
 // Adds this thread's processor time from here to the end of the block to the batch's kernels that run baseline code: where others use the
-// machine, a run takes longer without having done more. Asking for it takes as long as a small kernel, so after the first times one in
-// `kSample` is asked for and counts for the others, at places that no number of batches meets.
+// machine, a run takes longer without having done more. Asking for it takes as long as a small kernel, so of runs of small ones one in
+// `kSample` is timed and counts for the others, at places that no number of batches meets.
 class CompiledGraph::BaselineTime {
  public:
   BaselineTime(const CompiledGraph& graph, const Batch& batch)
-      : graph_(graph), batch_(batch), weight_(graph.all_optimized_.load(std::memory_order_relaxed) ? 0 : weight()) {
-    if (weight_ > 0) begin_ = processor_time();
+      : graph_(graph), batch_(batch), runs_(graph.all_optimized_.load(std::memory_order_relaxed) ? 0 : runs()) {
+    if (runs_ > 0) begin_ = processor_time();
   }
   ~BaselineTime() {
-    if (weight_ > 0) graph_.note_time(batch_, weight_ * (processor_time() - begin_));
+    if (runs_ > 0) graph_.note_time(batch_, processor_time() - begin_, runs_);
   }
   BaselineTime(const BaselineTime&) = delete;
   BaselineTime& operator=(const BaselineTime&) = delete;
 
  private:
-  int64_t weight() const {
+  // For how many this run counts.
+  int64_t runs() const {
+    bool baseline = false;
+    for (size_t s = batch_.begin; s < batch_.end; ++s) {
+      const BaselineKernel* k = graph_.parts_.steps[s].kernel.baseline.get();
+      if (!k || k->optimized()) continue;
+      if (k->is_long()) return 1;
+      baseline = true;
+    }
     constexpr uint32_t kSample = 16, kGoldenRatio = 2654435769;  // of 2^32
-    uint32_t n = graph_.timed_.fetch_add(1, std::memory_order_relaxed);
-    return n < kSample ? 1 : n * kGoldenRatio < UINT32_MAX / kSample ? kSample : 0;
+    if (!baseline) return 0;
+    return graph_.small_.fetch_add(1, std::memory_order_relaxed) * kGoldenRatio < UINT32_MAX / kSample ? kSample : 0;
   }
   const CompiledGraph& graph_;
   const Batch batch_;
-  const int64_t weight_;
+  const int64_t runs_;
   int64_t begin_ = 0;
 };
 
-void CompiledGraph::note_time(const Batch& b, int64_t nanoseconds) const {
+void CompiledGraph::note_time(const Batch& b, int64_t nanoseconds, int64_t runs) const {
   auto kernels = static_cast<int64_t>(b.end - b.begin);
   for (size_t s = b.begin; s < b.end; ++s)
-    if (BaselineKernel* k = parts_.steps[s].kernel.baseline.get()) k->ran(nanoseconds / kernels);
+    if (BaselineKernel* k = parts_.steps[s].kernel.baseline.get()) k->ran(nanoseconds / kernels, runs);
 }
 
 namespace {

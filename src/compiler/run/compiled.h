@@ -115,7 +115,7 @@ class CompiledGraph final : public Executable {
   /// Of these, what follows the addresses: numbers and sizes.
   static void add_values(const Step& s, std::span<const Operand> inputs, const int64_t* symbols, Slots& slots);
   /// A run of this batch took so long.
-  void note_time(const Batch& b, int64_t nanoseconds) const;
+  void note_time(const Batch& b, int64_t nanoseconds, int64_t runs) const;
   /// Where some of it has baseline code, when a run begins; else 0.
   int64_t begin_run() const;
   /// After a run: what has run long enough with baseline code is optimized soon.
@@ -177,7 +177,7 @@ class CompiledGraph final : public Executable {
   bool single_;
   std::vector<std::shared_ptr<BaselineKernel>> baseline_;  // those that began with baseline code, each once
   mutable std::atomic<bool> all_optimized_;
-  mutable std::atomic<uint32_t> timed_{0};  // batches that ran until all were optimized
+  mutable std::atomic<uint32_t> small_{0};  // runs of small batches with baseline code
   /// Where kernels read what nobody writes before others have ended (Group::unwritten): they wait for all that came before the run, which may
   /// begin behind what is prepared.
   std::vector<const Step*> first_kernels_;

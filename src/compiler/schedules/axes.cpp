@@ -101,6 +101,24 @@ std::optional<MergedAxes::Again> read_again(const MergedAxes& merged, const Plac
   return stays && goes_on ? found : std::nullopt;
 }
 
+// See MergedAxes::shared. Of one operand more than once nothing is gained.
+std::optional<size_t> shared_axis(const MergedAxes& merged, const Places& places, const Group& g) {
+  constexpr int64_t kFew = 8, kSmall = 256;
+  if (g.domain.folds() || !g.domain.summed.empty() || !places.picks.empty()) return std::nullopt;
+  for (size_t i = 0; i < merged.axes.size(); ++i) {
+    const Axis& a = merged.axes[i];
+    if (i == merged.vector || !a.extent.is_constant() || a.extent.constant() > kFew) continue;
+    size_t stays = 0, moves = 0;
+    for (const Places::Access& read : places.accesses) {
+      Expr elements = ir::type_of(g.inputs[read.input]).numel();
+      if (elements.is_constant() && elements.constant() <= kSmall) continue;
+      ++(step_along(places, read.place, a) == std::optional(Expr(0)) ? stays : moves);
+    }
+    if (stays > 1 && moves == 0) return i;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 MergedAxes merged_axes(const Group& group, int lanes, bool order) {
@@ -191,10 +209,11 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
     if (!last || !last->is_constant() || std::abs(last->constant()) > kNear) ++out.gathered;
     for (size_t i = 0; i < out.axes.size(); ++i)
       if (auto s = step(e, out.axes[i]);
-          i != out.vector && s && s->is_constant() && s->constant() >= 1 && s->constant() <= kNear)
+          i != out.vector && s && s->is_constant() && !s->is(0) && std::abs(s->constant()) <= kNear)
         out.neighbours = i;
   }
   if (d.has_reduced()) out.again = read_again(out, places, d);
+  if (loops) out.shared = shared_axis(out, places, group);
   // As many stores that differ by one place are vectors of neighbours.
   constexpr int64_t kMostInterleaved = 4;
   const Axis& pieces = out.axes.back();

@@ -26,6 +26,9 @@ struct MergedAxes {
     int64_t taps = 1, step = 0;
   };
   std::optional<Again> again;
+  /// An axis of few elements along which nothing that is read moves but what is small: a vector of results for each of them takes the same
+  /// vectors of operands.
+  std::optional<size_t> shared;
   /// The last axis, where its few elements lie side by side in a result, and the vector axis takes from each such piece to the next.
   std::optional<size_t> interleaved;
   /// If not 0: the last axis is two, the inner one a row of so few elements that a vector would be mostly empty. What is read comes again

@@ -66,6 +66,7 @@ class Scheduler {
         again_ = merged.again;
         row_ = merged.row;
         continued_ = merged.continued;
+        shared_ = merged.shared;
         if (merged.interleaved) {
           Axis& pieces = s_.axes[*merged.interleaved];
           pieces.spelled_out = pieces.extent.constant();
@@ -200,6 +201,13 @@ class Scheduler {
     if (row_) copies = static_cast<int>(row_ / std::gcd(row_, int64_t{s_.width}));
     if (row_ && copies * each > kLongStep) copies = 1;
     s_.unroll = copies;
+    // Results that take the same operands stand beside each other, and these are read once.
+    if (shared_ && !neighbours_ && !row_ && s_.axes[*shared_].extent.constant() * each <= kLong) {
+      Axis& results = s_.axes[*shared_];
+      results.piece = results.spelled_out = results.extent.constant();
+      inside *= static_cast<double>(results.piece);
+      s_.unroll = 1;
+    }
     bool shared = s_.serial_unroll > 1 && taps.is_constant() && taps.constant() <= kTaps && share_windows(last, inside);
     if (!folded(last)) {
       int64_t step = int64_t{s_.width} * s_.unroll;
@@ -226,11 +234,14 @@ class Scheduler {
           return !a.extent.is_constant() || a.extent.constant() >= kTile || a.extent.constant() % s_.width == 0;
         };
         if (s_.width >= 8 && s_.width <= kMostTransposed && each - strided_ * kStridedWork <= kShortBody &&
-            fills_vectors(rows) && fills_vectors(last)) {
-          rows.spelled_out = s_.width;
-          s_.unroll = 1;
+            fills_vectors(last)) {
+          if (fills_vectors(rows))
+            rows.spelled_out = s_.width;
+          else if (is_part_of_vectors(rows))
+            rows.spelled_out = rows.extent.constant();
+          if (rows.spelled_out) s_.unroll = 1;
         }
-        inside *= static_cast<double>(kTile);
+        inside *= static_cast<double>(rows.extent.is_constant() ? std::min(rows.extent.constant(), kTile) : kTile);
       }
       if (!last.extent.is_constant() || last.extent.constant() >= 2 * piece) last.piece = piece;
       inside *= last.piece ? static_cast<double>(last.piece) : size(last.extent);
@@ -264,6 +275,14 @@ class Scheduler {
     }
     work_ = inside * each;
     if (reducing && last.reduced) choose_stages();
+  }
+
+  // Of few neighbours, as the taps of a kernel, a vector is read through a mask, where that costs nothing. Lanes that lie near each other are
+  // in few vectors anyway.
+  bool is_part_of_vectors(const Axis& rows) const {
+    bool masks = m_.vector_registers >= 32;
+    int64_t few = s_.width / 4;
+    return masks && gathered_ > 0 && rows.extent.constant() >= few && rows.extent.constant() < s_.width;
   }
 
   // Small windows side by side that read some elements again: as many as registers hold, with what they read of one row. A few registers more go to
@@ -363,6 +382,7 @@ class Scheduler {
   std::optional<size_t> neighbours_;        // the axis along which some of them are
   std::optional<size_t> continued_;         // what lies behind the vector axis is read along this one
   std::optional<MergedAxes::Again> again_;  // see there
+  std::optional<size_t> shared_;            // see there
   int64_t row_ = 0;                         // the vector axis is rows of so many elements (see MergedAxes)
   double work_ = 1;                         // of one parallel iteration, in simple instructions
 };

@@ -11,6 +11,7 @@ namespace brasa::compiler {
 namespace {
 
 constexpr int64_t kMostApart = 4;  // elements between the unrolled loop's iterations
+constexpr int64_t kFewest = 4;     // of these; fewer than there are lanes are read through a mask
 
 // The matrix whose rows these vectors of 32-bit words are. Each step pairs rows whose numbers differ in one bit, and afterwards that bit
 // of a row's number is the same bit of its words' columns: first within 128 bits, then such parts as wholes, as processors have both.
@@ -67,12 +68,16 @@ bool Emitter::load_transposed(const Node* n) {
   const Expr place = n->arg<Expr>(1);
   // The loop, and how far apart its iterations read.
   int loop = -1;
-  int64_t apart = 0;
+  int64_t apart = 0, iterations = 0;
+  bool backwards = false;
   for (Ranges r = analysis_.of(place) & analysis_.kind(ForKind::Unroll); r; r &= r - 1) {
     const For& f = analysis_.loops()[std::countr_zero(r)];
     auto step = coefficient(place, f.range);
-    if (!f.extent().is(lanes) || !step || !step->is_constant()) continue;
-    apart = step->constant();
+    if (!f.extent().is_constant() || !step || !step->is_constant()) continue;
+    iterations = f.extent().constant();
+    if (iterations > lanes || iterations < (target_.masks ? kFewest : lanes)) continue;
+    apart = std::abs(step->constant());
+    backwards = step->constant() < 0;
     loop = std::countr_zero(r);
     if (apart >= 1 && apart <= kMostApart) break;
     loop = -1;
@@ -80,7 +85,7 @@ bool Emitter::load_transposed(const Node* n) {
   if (loop < 0 || apart * bytes % 4 != 0) return false;
   const Expr range = analysis_.loops()[loop].range;
   auto at_first = [&](Expr e) {
-    int kept = std::exchange(unrolled_[loop], 0);
+    int kept = std::exchange(unrolled_[loop], backwards ? static_cast<int>(iterations) - 1 : 0);
     Expr out = at_copy(e);
     unrolled_[loop] = kept;
     return out;
@@ -99,7 +104,7 @@ bool Emitter::load_transposed(const Node* n) {
     if (!step || !t.linear || varies(t.base)) return false;
     if (step->is(0))
       of_lanes.push_back(at_first(term));
-    else if (step->is(-apart) && t.stride.is(0))
+    else if (step->is(-apart) && t.stride.is(0) && !backwards)
       of_window.push_back(t.base + before);
     else
       return false;
@@ -119,6 +124,7 @@ bool Emitter::load_transposed(const Node* n) {
   auto* type = llvm::FixedVectorType::get(memory_type(p.dtype), count);
   auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(lanes));
   llvm::Value* left = nullptr;  // elements of the window that are there
+  if (iterations < lanes) left = i64(apart * (iterations - 1) + before + 1);
   for (Expr e : of_window) {
     llvm::Value* v = eval_expr(e);
     left = left ? intrinsic(llvm::Intrinsic::smin, {left, v}) : v;
@@ -152,14 +158,14 @@ bool Emitter::load_transposed(const Node* n) {
   }
   auto* result = llvm::FixedVectorType::get(memory_type(p.dtype), static_cast<unsigned>(lanes));
   const int kept = unrolled_[loop];
-  for (int i = 0; i < lanes; ++i) {
+  for (int i = 0; i < iterations; ++i) {
     int64_t byte = (apart * i + before) * bytes;
     llvm::Value* x = columns[byte / 4 / lanes][byte / 4 % lanes];
     if (byte % 4) x = b_.CreateLShr(x, number(words, byte % 4 * 8));
     if (bytes < 4)
       x = b_.CreateTrunc(
           x, llvm::FixedVectorType::get(b_.getIntNTy(static_cast<unsigned>(8 * bytes)), static_cast<unsigned>(lanes)));
-    unrolled_[loop] = i;
+    unrolled_[loop] = static_cast<int>(backwards ? iterations - 1 - i : i);
     set_result(n, {from_memory(b_.CreateBitCast(x, result), p.dtype)});
   }
   unrolled_[loop] = kept;

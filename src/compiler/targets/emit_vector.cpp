@@ -14,6 +14,12 @@ constexpr uint32_t kStartId = 0xF0000000, kLaneId = 0xF0000001;
 
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 
+// Whether a place depends on what is read elsewhere.
+bool reads_values(Expr place) {
+  return std::any_of(place->symbols->begin(), place->symbols->end(),
+                     [](Expr s) { return s->kind == ir::ExprKind::Value; });
+}
+
 }  // namespace
 
 void Emitter::emit_vector(const Loop& loop) {
@@ -53,15 +59,16 @@ void Emitter::emit_vector(const Loop& loop) {
     done = stop;
     if (n.is_constant()) from += count * width;
   };
-  // Full steps, then single vectors, then what is left of the last one; masked single vectors do the last two in one. A long body is
-  // emitted once: masks cost it little, and a copy of it as much to compile as itself.
+  // Full steps, then single vectors, then what is left of the last one; masked single vectors do the last two in one, but where they read
+  // elements that lie apart. A long body is emitted once: masks cost it little, and a copy of it as much to compile as itself.
   bool masked = f.width > 1 && !provably_divisible(n, int64_t{f.width} * f.unroll) && ends_masked(loop.loop);
   bool once = masked && f.unroll == 1 && is_long(loop.loop), rows = repeats(loop);
-  // Where masks are registers, rows of less than two steps have a whole vector in front of the masked one.
-  bool singles = !masked || (target_.masks && borders.empty() && !is_long(loop.loop));
+  // Where masks are registers, rows of less than two steps have a whole vector in front of the masked one, too.
+  bool cheap = target_.masks && borders.empty() && !is_long(loop.loop);
+  bool single = f.unroll > 1 && !rows && (!masked || cheap || reads_apart(loop.loop));
   if (!once) full(f.unroll);
   if (provably_divisible(n, int64_t{f.width} * f.unroll)) return;
-  if (f.unroll > 1 && !rows && singles) {
+  if (single) {
     full(1);
     if (provably_divisible(n, f.width)) return;
   }
@@ -71,7 +78,7 @@ void Emitter::emit_vector(const Loop& loop) {
   } else if (masked) {
     int64_t count = n.is_constant() ? (n.constant() - from + f.width - 1) / f.width : -1;
     if (count == 0) return;
-    if (count < 0 && (f.unroll == 1 || singles) && !once)
+    if (count < 0 && (single || f.unroll == 1) && !once)
       // At most one.
       emit_if(b_.CreateICmpSLT(done, end), [&] { emit_vector_part(loop, done, end, f.width, 1, end, 1); });
     else
@@ -114,9 +121,7 @@ bool Emitter::repeats(const Loop& loop) {
   return std::any_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
     if (!is(n, LoopOp::Load) || !(analysis_.of(n) >> loop.loop & 1)) return false;
     Expr place = n->arg<Expr>(1);
-    bool read = std::any_of(place->symbols->begin(), place->symbols->end(),
-                            [](Expr s) { return s->kind == ir::ExprKind::Value; });
-    return !read && known(place, f.unroll) && !known(place, 1);
+    return !reads_values(place) && known(place, f.unroll) && !known(place, 1);
   });
 }
 
@@ -142,6 +147,17 @@ bool Emitter::ends_masked(int loop) {
   bool all = std::all_of(graph_.nodes().begin(), graph_.nodes().end(), fits);
   vector_ = {};
   return all;
+}
+
+bool Emitter::reads_apart(int loop) {
+  enter_vector(loop, analysis_.loops()[loop].width, 1, nullptr);
+  bool found = std::any_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
+    if (!is(n, LoopOp::Load) || !(analysis_.of(n) >> loop & 1)) return false;
+    Expr place = n->arg<Expr>(1);
+    return !reads_values(place) && few_steps(lane_index(at_copy(place)));
+  });
+  vector_ = {};
+  return found;
 }
 
 bool Emitter::is_long(int loop) const {

@@ -98,6 +98,7 @@ class Emitter {
   void mask_end(llvm::Value* left, bool mostly_whole);
   bool ends_masked(int loop);
   bool repeats(const Loop& loop);
+  bool reads_apart(int loop);
   bool is_long(int loop) const;
   void enter_vector(int loop, int lanes, int copies, llvm::Value* start, int64_t step = 0);
   void emit_vector_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int lanes, int copies,
