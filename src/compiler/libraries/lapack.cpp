@@ -26,7 +26,7 @@
 namespace brasa::compiler {
 namespace {
 
-using lapack::by_type, lapack::each, lapack::Scratch, lapack::Stack;
+using lapack::by_type, lapack::each, lapack::room_for, lapack::Stack;
 using lapack::kComplex, lapack::kLength, lapack::narrow, lapack::Real;
 
 // LAPACK of the system, loaded when it is first needed.
@@ -77,7 +77,7 @@ int with_work(const char* name, F f) {
   int ask = -1, info = 0;
   f(&size, &ask, &info);
   int length = std::max(1, static_cast<int>(std::real(size)));
-  Scratch<T> work(length);
+  auto work = room_for<T>(length);
   f(work.data(), &length, &info);
   return checked(name, info);
 }
@@ -96,7 +96,7 @@ void factorise(const LibraryCall& call, F f) {
 }
 
 constexpr auto cholesky = []<class T>(std::type_identity<T>, const LibraryCall& call) {
-  Stack in(call.inputs[0], 2), out(call.outputs[0], 2), infos(call.outputs[1], 0);
+  Stack in(call.inputs[0], 2);
   // OpenBLAS 0.3.21 takes a third longer for small upper triangles than for lower ones.
   constexpr int64_t kSmall = 256;
   if (in.rows < kSmall) {
@@ -107,6 +107,7 @@ constexpr auto cholesky = []<class T>(std::type_identity<T>, const LibraryCall& 
       return checked("potrf", info);
     });
   }
+  Stack out(call.outputs[0], 2), infos(call.outputs[1], 0);
   // As it lies, a matrix is the transpose for LAPACK: A = L Lᴴ is conj(A) = Uᴴ U with U = Lᵀ, so nothing is turned.
   each(in, [&](int64_t b) {
     int n = narrow(in.rows), ld = std::max(1, n), info = 0;
@@ -273,7 +274,7 @@ constexpr auto qr = []<class T>(std::type_identity<T>, const LibraryCall& call) 
   each(qs, [&](int64_t b) {
     int m = narrow(in.rows), n = narrow(in.cols), columns = narrow(qs.cols), reflectors = std::min(m, n);
     int ld = std::max(1, m);
-    Scratch<T> a = in.columns<T>(b, n, int64_t{m} * std::max(n, columns)), tau(reflectors);
+    Scratch<T> a = in.columns<T>(b, n, int64_t{m} * std::max(n, columns)), tau = room_for<T>(reflectors);
     factor_qr(a.data(), m, n, ld, tau.data());
     T* r = rs.at<T>(b);
     for (int64_t i = 0; i < rs.rows; ++i)
@@ -322,7 +323,7 @@ constexpr auto svd = []<class T>(std::type_identity<T>, const LibraryCall& call)
       return;
     }
     Scratch<T> a = turned ? in.copy<T>(b) : in.columns<T>(b);
-    Scratch<T> u(turned ? 0 : us.rows * us.cols), v(turned ? 0 : vs.rows * vs.cols);
+    auto u = room_for<T>(turned ? 0 : us.rows * us.cols), v = room_for<T>(turned ? 0 : vs.rows * vs.cols);
     T *left = turned ? vs.at<T>(b) : u.data(), *right = turned ? us.at<T>(b) : v.data();
     int right_ld = std::max(1, narrow(turned ? us.cols : vs.rows));
     std::vector<int> ints(8 * n);
@@ -378,7 +379,7 @@ constexpr auto eig = []<class T>(std::type_identity<T>, const LibraryCall& call)
       vim(call.outputs[3], 2);
   if (in.rows == 0) return;
   each(in, [&](int64_t b) {
-    Scratch<T> a = in.columns<T>(b), v(in.rows * in.rows);
+    Scratch<T> a = in.columns<T>(b), v = room_for<T>(in.rows * in.rows);
     int n = narrow(in.rows), ld = std::max(1, n), one = 1;
     T none = 0;
     std::vector<T> values(kComplex<T> ? n : 0);

@@ -4,39 +4,23 @@
 #include <complex>
 #include <cstdint>
 #include <type_traits>
-#include <utility>
 
 #include <brasa/elements.h>
 
 #include "compiler/libraries/library.h"
+#include "compiler/libraries/scratch.h"
 #include "compiler/libraries/turned.h"
-#include "runtime/cpu/allocator.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
 
 // A call's tensors as matrices, and column-major copies of them.
 namespace brasa::compiler::lapack {
 
-// Memory of a call, not filled: pages that an earlier one used are not asked for again.
+// For as many elements; LAPACK wants an address where there are none, too.
 template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t n)
-      : size_(std::max<int64_t>(n, 1)), data_(static_cast<T*>(runtime::cpu::allocate(sizeof(T) * size_))) {}
-  ~Scratch() { runtime::cpu::deallocate(data_, sizeof(T) * size_); }
-  Scratch(Scratch&& other) noexcept : size_(other.size_), data_(std::exchange(other.data_, nullptr)) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  T* data() const { return data_; }
-  T* begin() const { return data_; }
-  T* end() const { return data_ + size_; }
-  T& operator[](int64_t i) const { return data_[i]; }
-
- private:
-  int64_t size_;
-  T* data_;
-};
+Scratch<T> room_for(int64_t n) {
+  return Scratch<T>(std::max<int64_t>(n, 1));
+}
 
 // One tensor as matrices or vectors of `last` dimensions.
 struct Stack {
@@ -59,14 +43,14 @@ struct Stack {
   // As it lies, which is the transpose for LAPACK.
   template <class T>
   Scratch<T> copy(int64_t b) const {
-    Scratch<T> out(rows * cols);
+    Scratch<T> out = room_for<T>(rows * cols);
     std::copy_n(at<T>(b), rows * cols, out.data());
     return out;
   }
   // The first `n`, and back from column-major memory.
   template <class T>
   Scratch<T> columns(int64_t b, int64_t n, int64_t room = 0) const {
-    Scratch<T> out(std::max(rows * n, room));
+    Scratch<T> out = room_for<T>(std::max(rows * n, room));
     transpose(at<T>(b), cols, out.data(), rows, rows, n);
     return out;
   }
