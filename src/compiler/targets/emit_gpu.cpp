@@ -114,9 +114,7 @@ std::vector<ir::Node*> Emitter::sure_loads() const {
   for (ir::Node* n : graph_.nodes()) {
     if (kind(n) != LoopOp::Load || !sure.count(n) || !masked_by_indices(n, 2)) continue;
     ir::Value buffer = n->arg<ir::Value>(0);
-    const auto& symbols = *n->arg<ir::Expr>(1)->symbols;
-    bool found = std::any_of(symbols.begin(), symbols.end(), [](ir::Expr s) { return s->kind == ir::ExprKind::Value; });
-    if (ir::is_input(buffer) && !written.count(buffer) && !found) out.push_back(n);
+    if (ir::is_input(buffer) && !written.count(buffer) && !reads_values(n->arg<ir::Expr>(1))) out.push_back(n);
   }
   return out;
 }

@@ -14,13 +14,12 @@ constexpr uint32_t kStartId = 0xF0000000, kLaneId = 0xF0000001;
 
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 
-// Whether a place depends on what is read elsewhere.
+}  // namespace
+
 bool reads_values(Expr place) {
   return std::any_of(place->symbols->begin(), place->symbols->end(),
                      [](Expr s) { return s->kind == ir::ExprKind::Value; });
 }
-
-}  // namespace
 
 void Emitter::emit_vector(const Loop& loop) {
   const For& f = analysis_.loops()[loop.loop];

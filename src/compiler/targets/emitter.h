@@ -22,6 +22,9 @@ namespace brasa::compiler {
 
 using ops::ScalarOp;
 
+/// Whether a place depends on what is read elsewhere.
+bool reads_values(ir::Expr place);
+
 /// Turns one loop graph into an LLVM function. Walks the nest; computes pure nodes where they are needed, once in each
 /// block for each combination of the unroll indices and vector copies that they depend on.
 class Emitter {
