@@ -223,26 +223,7 @@ class Scheduler {
       // The places of what is shared are found once for several vectors.
       constexpr int64_t kSharing = 8;
       if (shared) piece = std::max(piece, kSharing * s_.width / step * step);
-      // A transposition in square tiles, whose lines stay in the first cache until all of them is read.
-      if (neighbours_ && !reducing) {
-        piece = std::max<int64_t>(step, kTile);
-        Axis& rows = s_.axes[*neighbours_];
-        rows.piece = kTile;
-        // As many vectors as they have lanes are read along the rows, and transposed in registers.
-        constexpr int kMostTransposed = 16;
-        auto fills_vectors = [&](const Axis& a) {
-          return !a.extent.is_constant() || a.extent.constant() >= kTile || a.extent.constant() % s_.width == 0;
-        };
-        if (s_.width >= 8 && s_.width <= kMostTransposed && each - strided_ * kStridedWork <= kShortBody &&
-            fills_vectors(last)) {
-          if (fills_vectors(rows))
-            rows.spelled_out = s_.width;
-          else if (is_part_of_vectors(rows))
-            rows.spelled_out = rows.extent.constant();
-          if (rows.spelled_out) s_.unroll = 1;
-        }
-        inside *= static_cast<double>(rows.extent.is_constant() ? std::min(rows.extent.constant(), kTile) : kTile);
-      }
+      if (neighbours_ && !reducing) piece = in_square_tiles(last, step, each, inside);
       if (!last.extent.is_constant() || last.extent.constant() >= 2 * piece) last.piece = piece;
       inside *= last.piece ? static_cast<double>(last.piece) : size(last.extent);
     } else {
@@ -275,6 +256,27 @@ class Scheduler {
     }
     work_ = inside * each;
     if (reducing && last.reduced) choose_stages();
+  }
+
+  // A transposition in square tiles, whose lines stay in the first cache until all of them is read: the piece of the vector axis.
+  int64_t in_square_tiles(const Axis& last, int64_t step, double each, double& inside) {
+    Axis& rows = s_.axes[*neighbours_];
+    rows.piece = kTile;
+    // As many vectors as they have lanes are read along the rows, and transposed in registers.
+    constexpr int kMostTransposed = 16;
+    auto fills_vectors = [&](const Axis& a) {
+      return !a.extent.is_constant() || a.extent.constant() >= kTile || a.extent.constant() % s_.width == 0;
+    };
+    if (s_.width >= 8 && s_.width <= kMostTransposed && each - strided_ * kStridedWork <= kShortBody &&
+        fills_vectors(last)) {
+      if (fills_vectors(rows))
+        rows.spelled_out = s_.width;
+      else if (is_part_of_vectors(rows))
+        rows.spelled_out = rows.extent.constant();
+      if (rows.spelled_out) s_.unroll = 1;
+    }
+    inside *= static_cast<double>(rows.extent.is_constant() ? std::min(rows.extent.constant(), kTile) : kTile);
+    return std::max<int64_t>(step, kTile);
   }
 
   // Of few neighbours, as the taps of a kernel, a vector is read through a mask, where that costs nothing. Lanes that lie near each other are
