@@ -42,7 +42,7 @@ std::string text(const Case& c) {
              c.tall ? " tall" : "", " from ", c.start);
 }
 
-constexpr int64_t kBatches = 2, kHeads = 3;
+constexpr int64_t kBatches = 2, kHeads = 3, kRowsOfSum = runtime::cuda::kRowsOfSum;
 
 // [batch, heads, length, features] beside other heads in memory: here, and there.
 struct Both {
@@ -90,11 +90,26 @@ void check(const Case& c) {
   EXPECT_LE((log_sum.cpu().to(kFloat64) - scores.logsumexp(3)).abs().max().item<double>(), log_bound) << text(c);
 
   Tensor dq = fresh(c.queries), dk = fresh(c.keys), dv = fresh(c.keys);
-  run_attention_backward(a, of(ct.there), inside(out), inside(dq), inside(dk), inside(dv), device,
+  std::vector<Tensor> sums;  // [batch, sums, head, features]
+  for (int64_t length : {c.queries, c.keys, c.keys})
+    sums.push_back(full({kBatches, (length + kRowsOfSum - 1) / kRowsOfSum, kHeads, c.features}, NAN).to(kCUDA));
+  runtime::cuda::AttentionGradients rows{inside(dq), inside(dk), inside(dv)},
+      of_rows{inside(sums[0]), inside(sums[1]), inside(sums[2])};
+  bool summed = runtime::cuda::sums_attention_gradients(c.dtype, c.features);
+  run_attention_backward(a, of(ct.there), inside(out), rows, summed ? &of_rows : nullptr, device,
                          runtime::kDefaultStream);
   close(dq, given[0].here.grad(), "by query");
   close(dk, given[1].here.grad(), "by key");
   close(dv, given[2].here.grad(), "by value");
+  Tensor gradients[] = {dq, dk, dv};
+  for (size_t i = 0; summed && i < 3; ++i) {
+    Tensor x = gradients[i].cpu().to(kFloat64), got = sums[i].cpu().to(kFloat64);
+    for (int64_t at = 0; at < x.size(1); at += kRowsOfSum) {
+      Tensor part = x.slice(1, at, std::min(at + kRowsOfSum, x.size(1)));
+      Tensor off = (got.select(1, at / kRowsOfSum) - part.sum(1)).abs();
+      EXPECT_LE((off - 1e-5 * part.abs().sum(1)).max().item<double>(), 0) << text(c) << ": sum " << i << " " << at;
+    }
+  }
 }
 
 TEST(Attention, Kernels) {
@@ -249,6 +264,37 @@ TEST(Attention, GradientsOfOneTensor) {
   step(x, w, ct);
   EXPECT_EQ(launches() - before, 3);
   EXPECT_EQ(test::fake_driver().calls("cuLaunchKernel") - all, 3);
+}
+
+// Sums of its rows, as of a bias' gradient, come with them.
+TEST(Attention, SumsOfGradientsOfOneTensor) {
+  constexpr int64_t kMany = 2, kParts = 5, kLength = kParts * kRowsOfSum, kFeatures = 16, kWidth = kHeads * kFeatures;
+  auto f = [](const Tensor& x) {
+    auto parts = x.view({kMany, -1, 3, kHeads, kFeatures}).permute({2, 0, 3, 1, 4}).unbind(0);
+    return scaled_dot_product_attention(parts[0], parts[1], parts[2]).transpose(1, 2).reshape({-1, kWidth});
+  };
+  auto calls = [&](int64_t length, const auto& sum) {
+    auto step = compile([&](const Tensor& x, const Tensor& ct) {
+      Tensor by_x = autograd::grad({f(x)}, {x}, {ct})[0];
+      return std::vector<Tensor>{by_x, sum(by_x)};
+    });
+    Tensor x = randn({kMany, length, 3 * kWidth}).to(kBFloat16).to(kCUDA).requires_grad_(),
+           ct = randn({kMany * length, kWidth}).to(kBFloat16).to(kCUDA);
+    step(x, ct);
+    int before = launches(), all = test::fake_driver().calls("cuLaunchKernel");
+    std::vector<Tensor> out = step(x, ct);
+    EXPECT_EQ(launches() - before, 3);
+    return std::pair(std::move(out), test::fake_driver().calls("cuLaunchKernel") - all);
+  };
+  // Of parts as the kernels have them nothing is left to add.
+  auto [of_parts, all] = calls(kLength, [](const Tensor& x) {
+    return x.view({kMany, kParts, kRowsOfSum, 3 * kWidth}).sum({2}, false, kFloat32);
+  });
+  EXPECT_EQ(all, 3);
+  Tensor rows = of_parts[0].cpu().to(kFloat64).view({kMany, kParts, kRowsOfSum, 3 * kWidth});
+  EXPECT_LE((of_parts[1].cpu().to(kFloat64) - rows.sum(2)).abs().max().item<double>(),
+            1e-5 * rows.abs().sum(2).max().item<double>());
+  EXPECT_EQ(calls(kLength - 13, [](const Tensor& x) { return x.sum({0, 1}); }).second, 4);
 }
 
 // Gradients come from the kernels' own results; the query's is copied into its order, which no kernel does here.
@@ -530,6 +576,7 @@ TEST(Attention, Assembles) {
       for (bool causal : {false, true}) {
         runtime::cuda::AttentionKind kind{dtype, 64, causal && pass != AttentionPass::BackwardOfHead};
         kind.grouped = true;
+        kind.summed = pass != AttentionPass::Forward;
         EXPECT_TRUE(test::assembles(runtime::cuda::attention_kernel(pass, kind).text,
                                     "-arch=sm_90a --warn-on-spills --warning-as-error"))
             << static_cast<int>(pass) << " " << name(dtype) << causal;

@@ -238,6 +238,7 @@ const Instructions& instructions() {
       {"ld.shared.v4.f32", load_shared<4>},
       {"st.shared.f32", store_shared<1>},
       {"st.shared.b32", store_shared<1>},
+      {"st.shared.v2.f32", store_shared<2>},
       {"st.shared.v4.b32", store_shared<4>},
       {"st.shared.v4.f32", store_shared<4>},
       {"shfl.sync.bfly.b32",

@@ -80,6 +80,8 @@ struct Implementation {
   void (*place)(ir::Args& args, const ir::Graph& graph, std::unordered_set<ir::Value>& in_memory) = nullptr;
   /// Whether `n` can read its operands from these values, where all of the operands' ways end: with these strides, or contiguous.
   bool (*reads)(const ir::Node& n, const std::unordered_map<const ir::Node*, std::vector<ir::Expr>>& stored) = nullptr;
+  /// Of one that covers sums besides what is summed up: the first step of a sum over these dimensions, as it takes it. Null: none.
+  ir::Value (*first_sums)(ir::Value x, const std::vector<int64_t>& dims) = nullptr;
 };
 
 /// All of them; their order is the build's.
@@ -96,6 +98,8 @@ class Libraries {
   bool takes(const ops::Row& row, const ir::Args& args) const;
   /// Those that take more than a node of this primitive.
   std::vector<const Implementation*> of_groups(const ir::Op* op) const;
+  /// The first step of a sum, which a call takes that makes what is summed up; null where there is none.
+  ir::Value first_sums(ir::Value x, const std::vector<int64_t>& dims) const;
   const std::vector<std::string_view>& names() const { return names_; }
 
  private:

@@ -16,7 +16,7 @@ extern const Implementation kSparseMm;
 extern const Implementation kWhile;
 // cuda/attention.cpp
 extern const Implementation kAttention, kAttentionBackward, kAttentionInTf32, kAttentionInTf32Backward,
-    kMaskedAttention, kPackedGradients;
+    kMaskedAttention, kPackedGradients, kSummedGradients;
 // cuda/convolution.cpp
 extern const Implementation kConvolution, kConvolutionByInput, kConvolutionByWeight;
 // cuda/sort.cpp

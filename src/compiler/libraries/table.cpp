@@ -14,6 +14,7 @@ constexpr const Implementation* kTable[] = {
     &kAttentionInTf32,
     &kAttentionInTf32Backward,
     &kMaskedAttention,
+    &kSummedGradients,
     &kPackedGradients,
     &kConvolution,
     &kConvolutionByInput,
@@ -102,6 +103,12 @@ std::vector<const Implementation*> Libraries::of_groups(const ir::Op* op) const 
   for (auto [primitive, i] : rows_)
     if (primitive == op && i->covers) out.push_back(i);
   return out;
+}
+
+ir::Value Libraries::first_sums(ir::Value x, const std::vector<int64_t>& dims) const {
+  for (auto [primitive, i] : rows_)
+    if (ir::Value sums = i->first_sums ? i->first_sums(x, dims) : ir::Value()) return sums;
+  return {};
 }
 
 Libraries libraries_of(const runtime::Properties& device) {

@@ -178,6 +178,9 @@ void split_reductions(Primitives& p, const PassContext& context) {
         Value out;
         if (uneven && !order) out = inner_parts(x, dims, combiner, context);
         if (!out) out = order ? ordered(x, dims, combiner, context) : split(x, kept, dims, combiner, context);
+        // Others that are made beside these are added up with them, in one launch.
+        if (Value sums = out && combiner == "add" ? context.machine.libraries.first_sums(x, dims) : Value())
+          out = prim::reduce(sums, {0, 1}, combiner);
         if (!out) return {};
         return {prim::reshape(out, pick(s, kept))};
       });

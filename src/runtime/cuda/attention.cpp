@@ -60,7 +60,8 @@ void add_heads(std::vector<Slot>& slots, const Heads& h, int64_t bytes) {
   for (int64_t step : {h.batch, h.head, h.row}) slots.push_back(static_cast<Slot>(bytes * step));
 }
 void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializer_list<Heads> heads,
-            std::initializer_list<void*> vectors, Device& device, Stream stream) {
+            std::initializer_list<void*> vectors, std::initializer_list<const Heads*> sums, Device& device,
+            Stream stream) {
   AttentionKind kind = kind_of(a, heads, device);
   kind.grouped = kind.grouped && pass != AttentionPass::ForwardOfHead;
   kind.tall = !kind.grouped && is_tall(pass, a, rows, device);
@@ -73,6 +74,8 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
   slots.push_back(bits(static_cast<float>(a.scale)));
   for (const Heads& h : heads) add_heads(slots, h, element_of(kind));
   for (void* v : vectors) slots.push_back(reinterpret_cast<Slot>(v));
+  if (kind.summed)
+    for (const Heads* h : sums) add_heads(slots, *h, size_of(DType::Float32));
   kernel.launch(a.batches * a.heads * tiles, slots, device, stream);
 }
 
@@ -129,20 +132,29 @@ void run_attention_of_row(const AttentionOfRow& a, const Heads& out, Device& dev
 void run_attention(const Attention& a, const Heads& out, Device& device, Stream stream) {
   bool grouped = kind_of(a, {a.query, a.key, a.value, out}, device).grouped;
   AttentionPass pass = !grouped && is_of_head(a, device) ? AttentionPass::ForwardOfHead : AttentionPass::Forward;
-  launch(pass, a, a.queries, {a.query, a.key, a.value, out}, {a.log_sum}, device, stream);
+  launch(pass, a, a.queries, {a.query, a.key, a.value, out}, {a.log_sum}, {}, device, stream);
 }
 
-void run_attention_backward(const Attention& a, const Heads& ct, const Heads& out, const Heads& by_query,
-                            const Heads& by_key, const Heads& by_value, Device& device, Stream stream) {
+void run_attention_backward(const Attention& given, const Heads& ct, const Heads& out, const AttentionGradients& to,
+                            const AttentionGradients* sums, Device& device, Stream stream) {
+  Attention a = given;
+  a.kind.summed = sums != nullptr;
+  if (!sums) sums = &to;  // which nothing reads
   if (is_reduced_floating(a.kind.dtype) && is_of_head(a, device))
     return launch(AttentionPass::BackwardOfHead, a, a.keys,
-                  {a.query, a.key, a.value, ct, out, by_query, by_key, by_value}, {a.log_sum}, device, stream);
+                  {a.query, a.key, a.value, ct, out, to.by_query, to.by_key, to.by_value}, {a.log_sum},
+                  {&sums->by_query, &sums->by_key, &sums->by_value}, device, stream);
   auto bytes = static_cast<size_t>(a.batches * a.heads * a.queries * size_of(DType::Float32));
   Scratch inner(bytes, device, stream);  // Σ ct · out over the features
-  launch(AttentionPass::ByQuery, a, a.queries, {a.query, a.key, a.value, ct, out, by_query}, {a.log_sum, inner.data()},
-         device, stream);
-  launch(AttentionPass::ByKey, a, a.keys, {a.query, a.key, a.value, ct, by_key, by_value}, {a.log_sum, inner.data()},
-         device, stream);
+  launch(AttentionPass::ByQuery, a, a.queries, {a.query, a.key, a.value, ct, out, to.by_query},
+         {a.log_sum, inner.data()}, {&sums->by_query}, device, stream);
+  launch(AttentionPass::ByKey, a, a.keys, {a.query, a.key, a.value, ct, to.by_key, to.by_value},
+         {a.log_sum, inner.data()}, {&sums->by_key, &sums->by_value}, device, stream);
+}
+
+bool sums_attention_gradients(DType dtype, int64_t features) {
+  constexpr int64_t kMost = 64;  // blocks of wider heads have fewer rows than a sum
+  return is_reduced_floating(dtype) && features >= 1 && features <= kMost;
 }
 
 }  // namespace brasa::runtime::cuda

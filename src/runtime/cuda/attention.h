@@ -15,6 +15,7 @@ struct AttentionKind {
   bool causal;           // query i attends to keys 0 … i
   bool wide = true;      // rows begin at multiples of 16 bytes and are as long
   bool tall = false;     // a warp has 32 rows in place of 16, for which it reads the other side's once
+  bool summed = false;   // rows of gradients are added up besides, kRowsOfSum at a time
   bool grouped = false;  // four warps multiply 64 rows together, which Hopper's tensor cores do
   bool cached = false;   // of one row: one of the keys and one of the values lie elsewhere
   int blocks = 1;        // of one row: that share a head's keys, as a cluster
@@ -52,9 +53,17 @@ struct AttentionOfRow {
 bool takes_attention(DType dtype, int64_t features);
 /// out = softmax(query · keyᵀ · scale) · value, and the logarithms of the sums of exponentials; scale > 0.
 void run_attention(const Attention& a, const Heads& out, Device& device, Stream stream);
-/// The cotangents of query, key and value for `ct` of `out`.
-void run_attention_backward(const Attention& a, const Heads& ct, const Heads& out, const Heads& by_query,
-                            const Heads& by_key, const Heads& by_value, Device& device, Stream stream);
+/// Of query, key and value.
+struct AttentionGradients {
+  Heads by_query, by_key, by_value;
+};
+/// The cotangents for `ct` of `out`. `sums`, if there are any, get the sums of each kRowsOfSum rows of these, rounded as they are: float32, a
+/// `row` each.
+void run_attention_backward(const Attention& a, const Heads& ct, const Heads& out, const AttentionGradients& to,
+                            const AttentionGradients* sums, Device& device, Stream stream);
+constexpr int kRowsOfSum = 64;
+/// Whether there are kernels that add them up.
+bool sums_attention_gradients(DType dtype, int64_t features);
 
 /// Whether there is a kernel for one query each.
 bool takes_attention_of_row(DType dtype, int64_t features);

@@ -1,4 +1,4 @@
-#include "runtime/cuda/attention_tiles.h"
+#include "runtime/cuda/attention_results.h"
 
 // One block computes a tile of rows, 16 or 32 a warp, and sweeps over the other side's rows, which come in tiles through shared memory, the next
 // while this one is used: attention and the cotangent of queries by rows of queries, the cotangents of keys and values by rows of
@@ -7,9 +7,9 @@
 namespace brasa::runtime::cuda {
 namespace {
 
-class Kernel final : public AttentionTiles {
+class Kernel final : public AttentionResults {
  public:
-  using AttentionTiles::AttentionTiles;
+  using AttentionResults::AttentionResults;
 
   WrittenKernel write() {
     begin();
@@ -216,7 +216,9 @@ class Kernel final : public AttentionTiles {
       });
     });
     p_.op("bar.sync", 0);  // keys and values are no more read
-    store_rows(sum, all(scale_), result(), to_query, queries_);
+    place_sums(shared_bytes());
+    store_rows(sum, all(scale_), result(), to_query, queries_, sums_of(0));
+    store_sums({queries_});
   }
 
   // dV = Pᵀ dO, dK = dSᵀ Q · scale. Behind the last query everything is zero, which adds nothing.
@@ -280,8 +282,10 @@ class Kernel final : public AttentionTiles {
         });
     Reg one = p_.f("mov.f32", number(1));
     p_.op("bar.sync", 0);  // queries and cts are no more read
-    store_rows(by_key, all(scale_), result(0), to_key, keys_);
-    store_rows(by_value, all(one), result(1), to_value, keys_);
+    place_sums(shared_bytes());
+    store_rows(by_key, all(scale_), result(0), to_key, keys_, sums_of(0));
+    store_rows(by_value, all(one), result(1), to_value, keys_, sums_of(1));
+    store_sums({keys_, keys_});
   }
 
   // All three cotangents of a head whose rows are in shared memory together. By key as above; dSᵀ is left there, and then each warp has
@@ -368,8 +372,9 @@ class Kernel final : public AttentionTiles {
     Reg one = p_.f("mov.f32", number(1));
     p_.op("bar.sync", 0);  // queries and cts are no more read
     Reg own_queries = p_.r("add.u32", queries, own_offset_), own_cts = p_.r("add.u32", cts, own_offset_);
-    store_rows(by_key, all(scale_), own_queries, to_key, keys_);
-    store_rows(by_value, all(one), own_cts, to_value, keys_);
+    place_sums(head_bytes());
+    store_rows(by_key, all(scale_), own_queries, to_key, keys_, sums_of(1));
+    store_rows(by_value, all(one), own_cts, to_value, keys_, sums_of(2));
 
     Reg low = p_.r("and.b32", lane_, 7), upper = p_.r("shr.u32", lane_, 4);
     Reg middle = p_.r("and.b32", p_.r("shr.u32", lane_, 3), 1);
@@ -388,11 +393,12 @@ class Kernel final : public AttentionTiles {
       }
     });
     p_.op("bar.warp.sync", -1);
-    store_rows(by_query, all(scale_), own_queries, to_query, queries_);
+    store_rows(by_query, all(scale_), own_queries, to_query, queries_, sums_of(0));
+    store_sums({queries_, keys_, keys_});
   }
   // Of a key, as many as there may be queries; ldmatrix reads eight rows at once, from different banks.
   int score_bytes() const { return 2 * tile_ + 16; }
-  int head_bytes() const { return 3 * tile_bytes() + 8 * tile_ + tile_ * score_bytes(); }
+  int head_bytes() const { return 3 * tile_bytes() + 8 * tile_ + tile_ * score_bytes() + sum_bytes(); }
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "runtime/cuda/attention_tiles.h"
+#include "runtime/cuda/attention_results.h"
 
 // All three cotangents of a head by one block of four groups, which has the head's rows in shared memory together, as
 // attention_kernels.cpp does it by single warps. A group has 64 keys: dV = Pᵀ dO, dK = dSᵀ Q · scale, and leaves its rows of dSᵀ there; then it has
@@ -6,9 +6,9 @@
 namespace brasa::runtime::cuda {
 namespace {
 
-class Kernel final : public AttentionTiles {
+class Kernel final : public AttentionResults {
  public:
-  explicit Kernel(const AttentionKind& kind) : AttentionTiles(AttentionPass::BackwardOfHead, kind) {}
+  explicit Kernel(const AttentionKind& kind) : AttentionResults(AttentionPass::BackwardOfHead, kind) {}
 
   WrittenKernel write() {
     begin();
@@ -62,15 +62,17 @@ class Kernel final : public AttentionTiles {
     Reg group = p_.r("div.u32", group_offset_, swept_rows() * row_bytes_);
     add_transposed_rows(by_query, p_.r("mad.lo.u32", group, tile_bytes(), scores_), keys, tile_);
     Reg one = p_.f("mov.f32", number(1)), own = p_.r("add.u32", queries, result_offset_);
-    store_rows(by_key, all(scale_), own, to_key, keys_);
+    place_sums(bytes());
+    store_rows(by_key, all(scale_), own, to_key, keys_, sums_of(1));
     p_.op("bar.warp.sync", -1);
-    store_rows(by_value, all(one), own, to_value, keys_);
+    store_rows(by_value, all(one), own, to_value, keys_, sums_of(2));
     await();
     p_.op("bar.warp.sync", -1);
-    store_rows(by_query, all(scale_), own, to_query, queries_);
+    store_rows(by_query, all(scale_), own, to_query, queries_, sums_of(0));
+    store_sums({queries_, keys_, keys_});
 
     std::string text = p_.kernel(kName, parameters_, threads(), 0, 1, true);
-    return {kName, std::move(text), threads(), kParts * tile_bytes() + kNumberBytes, true, tile_};
+    return {kName, std::move(text), threads(), bytes(), true, tile_};
   }
 
  private:
@@ -79,6 +81,7 @@ class Kernel final : public AttentionTiles {
   static constexpr int kParts = 8;                     // four matrices, and dSᵀ of 64 queries each
   static_assert(kNumberBytes >= 8 * kMostRowsOfHead);
 
+  int bytes() const { return kParts * tile_bytes() + kNumberBytes + sum_bytes(); }
   Reg behind(const Reg& tile) { return p_.r("add.u32", tile, tile_bytes()); }
 
   // Queries arrive in two parts, the second while the first is used.

@@ -89,11 +89,27 @@ class AttentionTiles : public TileProducts {
   }
   int own_matrices() const { return pass_ == AttentionPass::Forward ? 1 : 2; }
   int own_bytes() const { return kept_ ? own_matrices() * own_tile_bytes() : 0; }
+  // Rows of 16 bytes more than they have, so that what is written at once comes to different banks.
+  int result_row_bytes() const { return padded_ * element_ + 16; }
+  int result_bytes() const { return own_rows_ * result_row_bytes(); }
+  int results() const {
+    switch (pass_) {
+      case AttentionPass::OfRow: return 0;
+      case AttentionPass::ByKey: return 2;
+      case AttentionPass::BackwardOfHead: return 3;
+      default: return 1;
+    }
+  }
   int shared_bytes() const {
     // Own matrices that lie there before tiles do; the output is one by queries.
     int before = !kept_ ? own_matrices() : pass_ == AttentionPass::ByQuery ? 1 : 0;
-    return std::max(own_bytes() + std::max(2 * stage_bytes(), before * own_tile_bytes()), results() * result_bytes());
+    int rows =
+        std::max(own_bytes() + std::max(2 * stage_bytes(), before * own_tile_bytes()), results() * result_bytes());
+    return rows + sum_bytes();
   }
+  // At the end: each warp's sums of each result.
+  int sum_bytes() const { return kind_.summed ? results() * warps_ * warp_sum_bytes() : 0; }
+  int warp_sum_bytes() const { return 4 * padded_; }
 
   // --- where things are ---
 
@@ -359,93 +375,6 @@ class AttentionTiles : public TileProducts {
   void to_gradient(const Reg& of_probability, const Reg& probability, const Reg& inner) {
     p_.op("sub.f32", of_probability, of_probability, inner);
     p_.op("mul.f32", of_probability, probability, of_probability);
-  }
-  // --- results ---
-
-  // What an element of a result is multiplied by, by part and half.
-  using Factors = std::vector<std::array<Reg, 2>>;
-  Factors all(const Reg& factor) const { return Factors(parts_, {factor, factor}); }
-  Reg scaled(const std::vector<Part>& values, const Factors& factors, int part, int n, int half) {
-    const Regs& v = values[part][n];
-    const Reg& factor = factors[part][half];
-    Reg low = p_.f("mul.f32", v[2 * half], factor), high = p_.f("mul.f32", v[2 * half + 1], factor);
-    return rounded(low, high);
-  }
-
-  // Rows of 16 bytes more than they have, so that what is written at once comes to different banks.
-  int result_row_bytes() const { return padded_ * element_ + 16; }
-  int result_bytes() const { return own_rows_ * result_row_bytes(); }
-  int results() const { return pass_ == AttentionPass::OfRow ? 0 : by_key_ ? 2 : 1; }
-  // This warp's part of a block's i-th result, where tiles were that nobody reads any more.
-  Reg result(int i = 0) { return p_.r("add.u32", p_.r("add.u32", shared_, result_offset_), i * result_bytes()); }
-
-  // The warp's rows below `end`, by way of `own`, this warp's part of a result.
-  void store_rows(const std::vector<Part>& values, const Factors& factors, const Reg& own, const Rows& to,
-                  const Reg& end) {
-    if (rounds()) return store_fours(values, factors, to, end);
-    if (kind_.wide && kind_.features >= 16 && std::has_single_bit(static_cast<unsigned>(kind_.features)))
-      return store_whole_rows(values, factors, own, to, end);
-    for (int part = 0; part < parts_; ++part)
-      for (int half : {0, 1}) {
-        Reg row = own_row(part, half);
-        p_.when(p_.p("setp.lt.u32", row, end), [&] {
-          Reg at = p_.d("mad.wide.u32", pair_, 2, row_address(to, row));
-          for (int n = 0; 8 * n < kind_.features; ++n) store_pair(scaled(values, factors, part, n, half), at, n);
-        });
-      }
-  }
-  void store_pair(const Reg& both, const Reg& at, int n) {
-    if (kind_.wide) return p_.op("st.global.b32", str("[", at, "+", 16 * n, "]"), both);
-    Regs parts = p_.fresh('h', 2);
-    p_.op("mov.b32", braces(parts), both);
-    for (int k : {0, 1}) {
-      Reg has = p_.p("setp.lt.u32", p_.r("add.u32", pair_, 8 * n + k), kind_.features);
-      p_.op(str("@", has, " st.global.b16"), str("[", at, "+", 16 * n + 2 * k, "]"), parts[k]);
-    }
-  }
-  // Of float32 a lane has four columns beside each other of each 16, see add_wide_rows.
-  void store_fours(const std::vector<Part>& values, const Factors& factors, const Rows& to, const Reg& end) {
-    Reg column = p_.r("shl.b32", pair_, 1);
-    for (int part = 0; part < parts_; ++part)
-      for (int half : {0, 1}) {
-        Reg row = own_row(part, half);
-        p_.when(p_.p("setp.lt.u32", row, end), [&] {
-          Reg at = p_.d("mad.wide.u32", column, 4, row_address(to, row));
-          for (int n = 0; 16 * n < kind_.features; ++n) {
-            Regs four;
-            for (int e : {0, 1})
-              for (int odd : {0, 1})
-                four.push_back(p_.f("mul.f32", values[part][2 * n + odd][2 * half + e], factors[part][half]));
-            auto has = [&](int i) { return p_.p("setp.lt.u32", p_.r("add.u32", column, 16 * n + i), kind_.features); };
-            if (kind_.wide)
-              p_.op(str("@", has(0), " st.global.v4.b32"), str("[", at, "+", 64 * n, "]"), braces(four));
-            else
-              for (int i = 0; i < 4; ++i)
-                p_.op(str("@", has(i), " st.global.b32"), str("[", at, "+", 64 * n + 4 * i, "]"), four[i]);
-          }
-        });
-      }
-  }
-  // Lanes beside each other write 16 bytes each of a row.
-  void store_whole_rows(const std::vector<Part>& values, const Factors& factors, const Reg& own, const Rows& to,
-                        const Reg& end) {
-    Reg at = p_.r("mad.lo.u32", p_.r("shr.u32", lane_, 2), result_row_bytes(), p_.r("mad.lo.u32", pair_, 2, own));
-    for (int part = 0; part < parts_; ++part)
-      for (int half : {0, 1})
-        for (int n = 0; n < padded_ / 8; ++n)
-          p_.op("st.shared.b32", str("[", at, "+", (16 * part + 8 * half) * result_row_bytes() + 16 * n, "]"),
-                scaled(values, factors, part, n, half));
-    p_.op("bar.warp.sync", -1);
-    int lanes = static_cast<int>(kind_.features / 8), rows = 32 / lanes;
-    Reg row = p_.r("div.u32", lane_, lanes), column = p_.r("shl.b32", p_.r("and.b32", lane_, lanes - 1), 4);
-    Reg from = p_.r("mad.lo.u32", row, result_row_bytes(), p_.r("add.u32", own, column));
-    for (int i = 0; i < 16 * parts_; i += rows) {
-      Reg each = p_.r("add.u32", p_.r("add.u32", own_first_, row), i);
-      Regs parts = p_.fresh('r', 4);
-      p_.op("ld.shared.v4.b32", braces(parts), str("[", from, "+", i * result_row_bytes(), "]"));
-      Reg there = p_.d("add.s64", row_address(to, each), p_.d("cvt.u64.u32", column));
-      p_.op(str("@", p_.p("setp.lt.u32", each, end), " st.global.v4.b32"), str("[", there, "]"), braces(parts));
-    }
   }
 
   AttentionPass pass_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/libraries/cuda/packed_gradients.h"
 #include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/passes/pass_runner.h"
@@ -64,140 +65,34 @@ bool reads(const Node& n, const Stored& stored) {
   return all(heads_of(n), are_heads) && all(vectors_of(n), is_contiguous);
 }
 
-// Where one of the gradients lies in a tensor that gets all three.
-struct Part {
-  Expr offset;
-  std::vector<Expr> steps;  // by dimension of the gradient
-};
-// The gradients of queries, keys and values side by side along a dimension of one tensor, as a projection to all of them gets them: each with
-// zeros around it, added up, or one after the other.
-class Packed {
- public:
-  /// What `n` is a view of.
-  explicit Packed(const Node& n) : at_(probe(n.types[0].shape)), along_(at_.size()) {
-    whole_ = is_view(prim_of(&n)) && look(n.arg<Value>(0), view_index(&n, at_)) && attention_ && side_by_side(n);
-  }
-  explicit operator bool() const { return whole_; }
-  const Node* attention() const { return attention_; }
-  const std::vector<const Node*>& inside() const { return inside_; }
-
-  /// In memory with these strides.
-  Part part(uint32_t result, const std::vector<Expr>& strides) const {
-    const Found& found = found_[result];
-    Part out{found.low * strides[along_], {}};
-    for (Expr e : found.at) {
-      out.steps.emplace_back(0);
-      for (size_t d = 0; d < at_.size(); ++d)
-        if (coefficient(e, at_[d]) == std::optional(Expr(1))) out.steps.back() = strides[d];
-    }
-    return out;
-  }
-
- private:
-  struct Found {
-    Index at;  // of its element for one of the whole tensor's
-    Expr low, size;
-  };
-
-  bool look(Value v, const Index& at) {
-    const Node* n = v.node;
-    if (n->op->name() == "prim::attention_backward") {
-      if ((attention_ && attention_ != n) || !padded_ || !found_[v.index].at.empty()) return false;
-      if (!attention_) inside_.push_back(n);
-      attention_ = n;
-      found_[v.index] = {at, low_, size_};
-      padded_ = false;
-      return std::all_of(at.begin(), at.end(), [&](Expr e) { return is_step(e); });
-    }
-    inside_.push_back(n);
-    Value first = n->args.empty() || !n->args[0].is<Value>() ? Value{} : n->arg<Value>(0);
-    if (is_view(prim_of(n))) return look(first, view_index(n, at));
-    if (converts(n)) return is_floating(type_of(first).dtype) && look(first, at);
-    if (n->op->name() == "prim::add") return look_sum(first, n->arg<Value>(1), at);
-    if (prim_of(n) == Prim::Concat) return look_at_parts(n, at);
-    return prim_of(n) == Prim::Pad && look_around(n, at);
-  }
-
-  bool look_sum(Value a, Value b, const Index& at) {
-    return (is_zero(a) || look(a, at)) && (is_zero(b) || look(b, at));
-  }
-  // A pad along one dimension.
-  bool look_around(const Node* n, const Index& at) {
-    const auto &low = n->arg<std::vector<Expr>>(2), &high = n->arg<std::vector<Expr>>(3);
-    std::optional<size_t> dim;
-    for (size_t d = 0; d < at.size(); ++d) {
-      if (!n->arg<std::vector<Expr>>(4)[d].is(0)) return false;
-      if (low[d].is(0) && high[d].is(0)) continue;
-      if (dim) return false;
-      dim = d;
-    }
-    return dim && is_zero(n->arg<Value>(1)) && look_within(n->arg<Value>(0), at, *dim, low[*dim]);
-  }
-  bool look_at_parts(const Node* n, const Index& at) {
-    auto dim = static_cast<size_t>(n->arg<Expr>(1).constant());
-    Expr low(0);
-    for (Value v : n->arg<std::vector<Value>>(0)) {
-      if (!look_within(v, at, dim, low)) return false;
-      low = low + type_of(v).shape[dim];
-    }
-    return true;
-  }
-  // What lies in the whole tensor from `low` on along a dimension.
-  bool look_within(Value v, Index at, size_t dim, Expr low) {
-    auto place = std::find(at_.begin(), at_.end(), at[dim]);
-    if (padded_ || place == at_.end()) return false;
-    auto along = static_cast<size_t>(place - at_.begin());
-    if (!attention_) along_ = along;
-    padded_ = true;
-    low_ = low;
-    size_ = type_of(v).shape[dim];
-    at[dim] = size_.is(1) ? Expr(0) : at[dim] - low;
-    return along_ == along && look(v, at);
-  }
-  // Of a dimension of a gradient: along one of the whole tensor.
-  bool is_step(Expr e) const {
-    int steps = 0;
-    for (Expr symbol : at_) {
-      auto c = coefficient(e, symbol);
-      if (!c || !(c->is(0) || c->is(1))) return false;
-      steps += c->is(1);
-    }
-    return steps == 1 || e.is(0);
-  }
-
-  // Without gaps.
-  bool side_by_side(const Node& n) const {
-    std::vector<const Found*> parts;
-    for (const Found& f : found_) {
-      if (f.at.empty() || !f.low.is_constant() || !f.size.is_constant()) return false;
-      parts.push_back(&f);
-    }
-    std::sort(parts.begin(), parts.end(),
-              [](const Found* a, const Found* b) { return a->low.constant() < b->low.constant(); });
-    Expr end(0);
-    for (const Found* f : parts) {
-      if (!(f->low == end)) return false;
-      end = end + f->size;
-    }
-    return end == n.types[0].shape[along_];
-  }
-
-  Index at_;
-  size_t along_;  // which dimension
-  bool whole_ = false, padded_ = false;
-  Expr low_ = 0, size_ = 0;  // of the pad that is looked through
-  const Node* attention_ = nullptr;
-  std::vector<const Node*> inside_;
-  std::array<Found, 3> found_;
-};
-
 std::optional<Covered> covers(const ir::Graph&, const Node& n) {
-  Packed packed(n);
+  PackedGradients packed(n);
   if (!packed || !takes(*packed.attention())) return std::nullopt;
   return Covered{packed.inside(), {}};
 }
 
-bool reads_packed(const Node& n, const Stored& stored) { return reads(*Packed(n).attention(), stored); }
+bool reads_packed(const Node& n, const Stored& stored) { return reads(*PackedGradients(n).attention(), stored); }
+
+// Where others read the gradients, too, maybe in the shape in which they are summed up.
+std::optional<Covered> covers_sums(const ir::Graph& graph, const Node& n) {
+  auto sums = summed_gradients(n);
+  auto packed = sums ? covers(graph, *sums->packed) : std::nullopt;
+  if (!packed) return std::nullopt;
+  std::unordered_map<const Node*, int> uses = ir::count_uses(graph), reads;
+  auto note = [&](const Node* reader) { reader->for_each_input([&](Value v) { ++reads[v.node]; }); };
+  note(&n);
+  for (const Node* each : sums->inside) {
+    if (reads[each] != uses[each]) continue;
+    packed->inside.push_back(each);
+    note(each);
+  }
+  if (reads[sums->packed] == uses[sums->packed]) return std::nullopt;
+  packed->inside.push_back(sums->packed);
+  packed->results = {sums->packed};
+  return packed;
+}
+
+bool reads_summed(const Node& n, const Stored& stored) { return reads_packed(*summed_gradients(n)->packed, stored); }
 
 // Where heads lie among a group's tensors.
 struct Operand {
@@ -224,6 +119,12 @@ std::vector<Expr> strides_of(const Group& g, size_t output) {
 Operand result(size_t tensor, DType dtype, Expr offset, const std::vector<Expr>& steps) {
   return {tensor, dtype, SizeProgram(offset), SizeProgram(steps[0]), SizeProgram(steps[2]), SizeProgram(steps[1])};
 }
+// Of the sums of a tensor of gradients of this shape, by its dimensions: a sum for rows.
+std::vector<Expr> sum_strides(const Group& g, const ir::Shape& packed) {
+  std::vector<Expr> given = strides_of(g, 1), out = {given[0], given[1]};
+  for (Expr e : ir::contiguous_strides(ir::Shape(packed.begin() + 2, packed.end()))) out.push_back(e * given[2]);
+  return out;
+}
 // Heads of a result lie beside each other: [batch, row, head, feature].
 Operand result(const Group& g, Value v) {
   for (size_t o = 0; o < g.outputs.size(); ++o) {
@@ -237,9 +138,9 @@ Operand result(const Group& g, Value v) {
 class AttentionCall final : public DeviceCall {
  public:
   explicit AttentionCall(const Group& g) : inputs_(g.graph->inputs().size()) {
-    const Node& last = *g.graph->outputs()[0].value.node;
-    Packed packed(last);
-    const Node& n = packed ? *packed.attention() : last;
+    const Node& first = *g.graph->outputs()[0].value.node;
+    PackedGradients packed(first);
+    const Node& n = packed ? *packed.attention() : first;
     backward_ = is_backward(n);
     const ir::Shape &query = type_of(n.arg<Value>(first_head(n))).shape,
                     &key = type_of(n.arg<Value>(first_head(n) + 1)).shape;
@@ -255,6 +156,9 @@ class AttentionCall final : public DeviceCall {
       if (packed) {
         Part part = packed.part(r, strides_of(g, 0));
         results_.push_back(result(inputs_, n.types[r].dtype, part.offset, part.steps));
+        if (g.outputs.size() == 1) continue;
+        part = packed.part(r, sum_strides(g, first.types[0].shape));
+        sums_.push_back(result(inputs_ + 1, DType::Float32, part.offset, part.steps));
       } else {
         results_.push_back(result(g, {const_cast<Node*>(&n), r}));
       }
@@ -265,15 +169,18 @@ class AttentionCall final : public DeviceCall {
     runtime::cuda::Attention a{
         kind_,  batches_(symbols),       heads_(symbols),         queries_(symbols),       keys_(symbols),
         scale_, at(0, tensors, symbols), at(1, tensors, symbols), at(2, tensors, symbols), nullptr};
-    auto result = [&](size_t r) { return results_[r].heads(tensors, symbols); };
-    if (backward_) {
-      a.log_sum = at(5, tensors, symbols).data;
-      run_attention_backward(a, at(3, tensors, symbols), at(4, tensors, symbols), result(0), result(1), result(2),
-                             device, stream);
-    } else {
-      a.log_sum = result(1).data;
-      run_attention(a, result(0), device, stream);
+    if (!backward_) {
+      a.log_sum = results_[1].heads(tensors, symbols).data;
+      return run_attention(a, results_[0].heads(tensors, symbols), device, stream);
     }
+    auto all = [&](const std::vector<Operand>& of) {
+      auto each = [&](size_t r) { return of[r].heads(tensors, symbols); };
+      return runtime::cuda::AttentionGradients{each(0), each(1), each(2)};
+    };
+    auto sums = sums_.empty() ? std::nullopt : std::optional(all(sums_));
+    a.log_sum = at(5, tensors, symbols).data;
+    run_attention_backward(a, at(3, tensors, symbols), at(4, tensors, symbols), all(results_), sums ? &*sums : nullptr,
+                           device, stream);
   }
 
  protected:
@@ -293,7 +200,7 @@ class AttentionCall final : public DeviceCall {
   runtime::cuda::AttentionKind kind_{};
   double scale_;
   SizeProgram batches_, heads_, queries_, keys_;
-  std::vector<Operand> operands_, results_;
+  std::vector<Operand> operands_, results_, sums_;
 };
 
 // --- one query of each head, with a mask ---
@@ -427,5 +334,12 @@ const Implementation kPackedGradients = {.library = "attention",
                                          .covers = covers,
                                          .prepare = prepare,
                                          .reads = reads_packed};
+const Implementation kSummedGradients = {.library = "attention",
+                                         .name = "attention in one pass",
+                                         .primitive = "prim::reduce",
+                                         .covers = covers_sums,
+                                         .prepare = prepare,
+                                         .reads = reads_summed,
+                                         .first_sums = sums_of_gradients};
 
 }  // namespace brasa::compiler
