@@ -39,13 +39,16 @@ Tensor Session::result_of(const autograd::Node& node, uint32_t result) {
 bool Session::keep_results() {
   if (nodes_.empty()) return false;
   bool any = false;
-  std::unordered_map<Number, size_t> delivered;
-  for (size_t i = 0; i < held_.size(); ++i)
-    if (held_[i].input >= 0 || held_[i].storage->use_count() > 1) delivered.emplace(held_[i].value, i);
+  std::unordered_map<Number, size_t> delivered;  // found where a node is left: a step that has run backward has none
+  auto find_delivered = [&] {
+    for (size_t i = 0; i < held_.size(); ++i)
+      if (held_[i].input >= 0 || held_[i].storage->use_count() > 1) delivered.emplace(held_[i].value, i);
+  };
   for (const RecordedNode& r : nodes_) {
     auto node = r.node.lock();
     any = any || node;
     if (!node || r.results.empty() || autograd::NodeAccess::inner(*node)) continue;
+    if (delivered.empty()) find_delivered();
     Number first = path_.trace().events.at(r.event).first;
     bool wanted = node->internals().has_hooks();
     for (Number n = first; n < first + r.results.size(); ++n) wanted = wanted || delivered.count(n);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <set>
 #include <unordered_map>
 #include <vector>
@@ -19,21 +20,29 @@ constexpr int kRounds = 8;
 
 size_t rounded(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
+struct Block;
+struct BySize {
+  bool operator()(const Block* a, const Block* b) const;
+};
+using FreeBlocks = std::set<Block*, BySize>;
+using UsedBlocks = std::unordered_map<void*, Block*>;
+
 struct Block {
-  char* p;
-  size_t size;
-  Stream stream;
-  bool small, free = false;
+  char* p = nullptr;
+  size_t size = 0;
+  Stream stream = {};
+  bool small = false, free = false;
   Block *before = nullptr, *after = nullptr;  // in its segment
   std::vector<Stream> users = {};             // other streams
+  // It brings them along from one container to the other, so that tensors that come and go ask for no memory of the host.
+  FreeBlocks::node_type free_node = {};
+  UsedBlocks::node_type used_node = {};
 };
 
-struct BySize {
-  bool operator()(const Block* a, const Block* b) const {
-    if (a->stream != b->stream) return a->stream < b->stream;
-    return a->size != b->size ? a->size < b->size : a->p < b->p;
-  }
-};
+bool BySize::operator()(const Block* a, const Block* b) const {
+  if (a->stream != b->stream) return a->stream < b->stream;
+  return a->size != b->size ? a->size < b->size : a->p < b->p;
+}
 
 void add(Stat& s, int64_t n) {
   s.current += n;
@@ -61,13 +70,37 @@ struct Allocator::State {
   brasa::Device device;
   MemorySource& source;
   mutable std::mutex mutex;
-  std::set<Block*, BySize> small, large;  // free ones
-  std::unordered_map<void*, Block*> used;
+  FreeBlocks small, large;
+  UsedBlocks used;
+  std::vector<std::unique_ptr<Block>> spare;  // of which nothing but their nodes is used
   std::vector<std::pair<Block*, std::vector<Event>>> waiting;  // freed, while another stream's work still uses them
   DeviceStats stats;
 
   State(brasa::Device d, MemorySource& s) : device(d), source(s) {}
-  std::set<Block*, BySize>& pool(const Block& b) { return b.small ? small : large; }
+  FreeBlocks& pool(const Block& b) { return b.small ? small : large; }
+
+  Block* new_block(char* p, size_t size, Stream stream, bool is_small) {
+    std::unique_ptr<Block> b = spare.empty() ? std::make_unique<Block>() : std::move(spare.back());
+    if (!spare.empty()) spare.pop_back();
+    b->p = p;
+    b->size = size;
+    b->stream = stream;
+    b->small = is_small;
+    return b.release();
+  }
+  void drop(Block* b) {
+    b->free = false;
+    b->before = b->after = nullptr;
+    spare.emplace_back(b);
+  }
+  void add_free(Block* b) {
+    b->free = true;
+    b->free_node.empty() ? void(pool(*b).insert(b)) : void(pool(*b).insert(std::move(b->free_node)));
+  }
+  void take_free(Block* b) {
+    b->free_node = pool(*b).extract(b);
+    b->free = false;
+  }
 
   Block* find(size_t size, Stream stream) {
     Block key{nullptr, size, stream, size <= kSmall};
@@ -75,8 +108,7 @@ struct Allocator::State {
     auto it = blocks.lower_bound(&key);
     if (it == blocks.end() || (*it)->stream != stream) return nullptr;
     Block* b = *it;
-    blocks.erase(it);
-    b->free = false;
+    take_free(b);
     if (is_part(*b)) count_split(*b, -1);
     return b;
   }
@@ -89,7 +121,7 @@ struct Allocator::State {
     if (!p) return nullptr;
     add(stats.segment, 1);
     add(stats.reserved_bytes, static_cast<int64_t>(wanted));
-    return new Block{static_cast<char*>(p), wanted, stream, is_small};
+    return new_block(static_cast<char*>(p), wanted, stream, is_small);
   }
 
   static bool is_part(const Block& b) { return b.before || b.after; }
@@ -101,14 +133,21 @@ struct Allocator::State {
   void* hand_out(Block* b, size_t size) {
     size_t rest = b->size - size;
     if (rest >= (b->small ? kRound : kSmall + 1)) {
-      auto* r = new Block{b->p + size, rest, b->stream, b->small, true, b, b->after};
+      Block* r = new_block(b->p + size, rest, b->stream, b->small);
+      r->before = b;
+      r->after = b->after;
       if (b->after) b->after->before = r;
       b->after = r;
       b->size = size;
-      pool(*r).insert(r);
+      add_free(r);
       count_split(*r, 1);
     }
-    used[b->p] = b;
+    if (b->used_node.empty()) {
+      used.emplace(b->p, b);
+    } else {
+      b->used_node.key() = b->p;
+      used.insert(std::move(b->used_node));
+    }
     for (Stat* s : {&stats.allocation, &stats.active}) add(*s, 1);
     for (Stat* s : {&stats.allocated_bytes, &stats.active_bytes}) add(*s, static_cast<int64_t>(b->size));
     return b->p;
@@ -119,7 +158,7 @@ struct Allocator::State {
     add(stats.active_bytes, -static_cast<int64_t>(b->size));
     auto absorb = [&](Block* other) {
       if (!other || !other->free) return;
-      pool(*other).erase(other);
+      take_free(other);
       count_split(*other, -1);
       if (other == b->before) {
         b->p = other->p;
@@ -130,12 +169,11 @@ struct Allocator::State {
         if (b->after) b->after->before = b;
       }
       b->size += other->size;
-      delete other;
+      drop(other);
     };
     absorb(b->before);
     absorb(b->after);
-    b->free = true;
-    pool(*b).insert(b);
+    add_free(b);
     if (is_part(*b)) count_split(*b, 1);
   }
 
@@ -161,8 +199,9 @@ struct Allocator::State {
         source.give_back(b->p, b->size);
         add(stats.segment, -1);
         add(stats.reserved_bytes, -static_cast<int64_t>(b->size));
-        it = blocks->erase(it);
-        delete b;
+        ++it;
+        take_free(b);
+        drop(b);
       }
   }
 
@@ -227,7 +266,7 @@ void Allocator::deallocate(void* p) {
   auto it = s.used.find(p);
   BRASA_ASSERT(it != s.used.end(), "memory is freed that is not in use");
   Block* b = it->second;
-  s.used.erase(it);
+  b->used_node = s.used.extract(it);
   add(s.stats.allocation, -1);
   add(s.stats.allocated_bytes, -static_cast<int64_t>(b->size));
   if (b->users.empty()) return s.make_free(b);

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory_resource>
 #include <optional>
 #include <queue>
 #include <set>
@@ -108,7 +111,7 @@ class Pass {
     eager::NoAutocast off;  // the dtypes are those of forward
     std::priority_queue<Ready> queue;
     auto push = [&](const std::shared_ptr<Node>& n) { queue.push({n, order(*n), queued_++}); };
-    std::unordered_set<Node*> queued;
+    std::pmr::unordered_set<Node*> queued(&memory_);
     for (auto& n : roots_)
       if (dependencies_[n.get()] == 0 && queued.insert(n.get()).second) push(n);
     while (!queue.empty()) {
@@ -198,19 +201,19 @@ class Pass {
 
   void find_dependencies() {
     dependencies_.clear();
-    reached_.clear();
-    std::vector<Node*> stack;
-    for (auto& n : roots_)
-      if (reached_.insert(n.get()).second) stack.push_back(n.get());
+    std::pmr::vector<Node*> stack(&memory_);
+    auto reach = [&](Node* n) -> int& {
+      auto [at, added] = dependencies_.try_emplace(n, 0);
+      if (added) stack.push_back(n);
+      return at->second;
+    };
+    for (auto& n : roots_) reach(n.get());
     while (!stack.empty()) {
       Node* n = stack.back();
       stack.pop_back();
       if (expands(*n)) return find_dependencies();
       for (const Edge& e : n->next_edges())
-        if (Node* next = e.function.get()) {
-          ++dependencies_[next];
-          if (reached_.insert(next).second) stack.push_back(next);
-        }
+        if (Node* next = e.function.get()) ++reach(next);
     }
   }
 
@@ -223,7 +226,7 @@ class Pass {
       uint32_t result;  // of the node that it leads to
     };
     std::unordered_map<Node*, std::vector<Way>> above;
-    for (Node* n : reached_)
+    for (auto& [n, count] : dependencies_)
       for (size_t i = 0; i < n->next_edges().size(); ++i)
         if (const Edge& e = n->next_edge(i); e.is_valid()) above[e.function.get()].push_back({n, i, e.input_nr});
     // Steps of the search: a node's edge leads to a captured node, or (kNone) a node is captured itself.
@@ -302,10 +305,13 @@ class Pass {
 
   bool keep_graph_, create_graph_;
   std::vector<std::shared_ptr<Node>> roots_;
-  std::unordered_map<Node*, variable_list> buffers_;
-  std::unordered_map<Node*, int> dependencies_;
+  // What the pass writes down about nodes goes with it.
+  std::array<std::byte, 4096> room_;
+  std::pmr::monotonic_buffer_resource memory_{room_.data(), room_.size()};
+  std::pmr::unordered_map<Node*, variable_list> buffers_{&memory_};
+  std::pmr::unordered_map<Node*, int> dependencies_{&memory_};  // of those that it reaches
   std::unordered_map<Node*, std::vector<Capture>> captures_;
-  std::unordered_set<Node*> reached_, needed_;
+  std::unordered_set<Node*> needed_;
   size_t queued_ = 0;
   variable_list results_;
   std::set<std::pair<runtime::Device*, runtime::Stream>> streams_;  // that were not the caller's
