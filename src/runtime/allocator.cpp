@@ -72,7 +72,7 @@ struct Allocator::State {
   mutable std::mutex mutex;
   FreeBlocks small, large;
   UsedBlocks used;
-  std::vector<std::unique_ptr<Block>> spare;  // of which nothing but their nodes is used
+  std::vector<std::unique_ptr<Block>> spare;                   // of which nothing but their nodes is used
   std::vector<std::pair<Block*, std::vector<Event>>> waiting;  // freed, while another stream's work still uses them
   DeviceStats stats;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "runtime/device.h"
 
@@ -12,8 +13,12 @@ class KeptWork {
   virtual ~KeptWork();
   /// The n-th launch has these slots from the next run on. Its kernel and its sizes are as they were.
   virtual void change(size_t n, const Launch& launch) = 0;
-  /// Given to the stream that it was kept for.
+  /// Given to the stream that it was kept for, while the mutex is held.
   virtual void run(Stream stream) = 0;
+  /// One for all work that may use the same memory: who holds it runs several in turn, and nothing else comes between.
+  virtual std::mutex& mutex() const = 0;
+  /// How often such work has run.
+  virtual uint64_t runs() const = 0;
 };
 
 /// A device that can keep work. Memory of a stream that keeps it, once freed, belongs to what is kept for the same stream, which runs

@@ -33,12 +33,21 @@ class QueuedDevice::KeptMemory {
   void give_back(void* p) {
     if (p) free_.emplace(sizes_.at(p), p);
   }
+  std::mutex mutex;
+  uint64_t runs = 0;
 
  private:
   Allocator& allocator_;
   std::multimap<size_t, void*> free_;  // by size
   std::map<void*, size_t> sizes_;
 };
+
+void QueuedDevice::Kept::run(Stream stream) {
+  start(stream);
+  ++memory_->runs;
+}
+std::mutex& QueuedDevice::Kept::mutex() const { return memory_->mutex; }
+uint64_t QueuedDevice::Kept::runs() const { return memory_->runs; }
 
 void* QueuedDevice::allocate(size_t bytes, Stream stream) {
   return keeps(stream) ? kept_memory_->take(bytes, stream) : allocator_.allocate(bytes, stream);

@@ -35,6 +35,19 @@ class QueuedDevice : public Device, public KeepsWork, protected MemorySource {
  protected:
   /// Of a stream that keeps work: what it freed. Goes back with the last that is kept.
   class KeptMemory;
+  class Kept : public KeptWork {
+   public:
+    explicit Kept(std::shared_ptr<KeptMemory> memory) : memory_(std::move(memory)) {}
+    void run(Stream stream) final;
+    std::mutex& mutex() const final;
+    uint64_t runs() const final;
+
+   protected:
+    virtual void start(Stream stream) = 0;
+
+   private:
+    std::shared_ptr<KeptMemory> memory_;
+  };
   QueuedDevice(brasa::Device id, Properties properties) : Device(id, std::move(properties)), allocator_(id, *this) {}
   /// Waits, and nothing else.
   virtual void finish_stream(Stream stream) = 0;

@@ -109,6 +109,28 @@ TEST(Driver, KeptLaunchesAreOneCall) {
   EXPECT_EQ(copies(), 3);
 }
 
+// A first part that needs few inputs is a call of its own, before the function has ended.
+TEST(Driver, KeptLaunchesBeginWhileACallIsRecorded) {
+  fakes::Control& driver = test::fake_driver();
+  std::vector<Tensor> w;
+  for (int i = 0; i < 5; ++i) w.push_back(randn({64, 64}).to(kCUDA));
+  std::vector<int> begun;
+  test::Counted graphs(driver, "cuGraphLaunch");
+  auto f = compile(
+      [&](const Tensor& x) {
+        Tensor y = x;
+        for (int i = 0; i < 6; ++i) y = y.mm(w[0]).tanh();
+        for (size_t i = 1; i < w.size(); ++i) y = y.mm(w[i]).tanh();
+        begun.push_back(graphs());
+        return y;
+      },
+      {.mode = "reduce-overhead"});
+  Tensor x = randn({8, 64}).to(kCUDA), other = x.clone();
+  for (const Tensor& t : {x, x, x, x, other, x}) (void)f(t);
+  // Two calls each from the second on, the first one early from the third on, where the inputs are those of the run before.
+  EXPECT_EQ(begun, (std::vector<int>{0, 0, 3, 5, 6, 8}));
+}
+
 // Its kernels may read before others have ended, so the first one is none that starts while what came before the run still writes.
 TEST(Driver, TheFirstKernelOfAKeptRunWaits) {
   Tensor w = randn({64, 64}).to(kCUDA), x = randn({64, 64}).to(kCUDA);

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <brasa/brasa.h>
@@ -145,6 +148,47 @@ TEST_P(Kept, ChecksAreToldApart) {
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("of size 8"), std::string::npos) << e.what();
   }
+}
+
+// What needs few inputs runs while the rest is recorded. It counts for the run that it began, whatever comes in between.
+TEST_P(Kept, FirstPartsRunAhead) {
+  std::function<void(const Tensor&)> in_between;
+  bool other = false;
+  auto f = [&](const Tensor& x, const std::vector<Tensor>& w) {
+    Tensor y = x;
+    for (int i = 0; i < 6; ++i) y = y.mm(w[0]).tanh();
+    if (in_between) in_between(y);
+    for (size_t i = 1; i < w.size(); ++i) y = other ? y.mm(w[i]).sin() : y.mm(w[i]).cos();
+    return y;
+  };
+  std::vector<Tensor> weights;
+  for (int i = 0; i < 5; ++i) weights.push_back(randn({24, 24}, device_));
+  auto compiled = compile(f, kept());
+  auto g = compile([](const Tensor& a, const Tensor& b) { return a.mm(b).tanh().mm(b).sin().mm(a); }, kept());
+  Tensor a = randn({24, 24}, device_), want_of_g = g(a, a).cpu();
+  for (int k = 0; k < 3; ++k) EXPECT_TRUE(g(a, a).cpu().equal(want_of_g));
+  std::vector<Tensor> inputs = {randn({8, 24}, device_), randn({8, 24}, device_)};
+  auto check = [&](const Tensor& x, const char* when) {
+    auto between = std::exchange(in_between, nullptr);
+    Tensor want = f(x, weights);
+    in_between = between;
+    EXPECT_TRUE(allclose(compiled(x, weights), want, 1e-4, 1e-4)) << when;
+  };
+  for (int i = 0; i < 4; ++i) check(inputs[0], "the same");
+  for (int i = 0; i < 4; ++i) check(inputs[i % 2], "another input");
+  inputs[0].mul_(2);
+  for (int i = 0; i < 3; ++i) check(inputs[0], "other elements");
+  // Other kept work, which uses the same memory, by another thread: its stream is the same.
+  in_between = [&](const Tensor&) { std::thread([&] { EXPECT_TRUE(g(a, a).cpu().equal(want_of_g)); }).join(); };
+  for (int i = 0; i < 4; ++i) check(inputs[0], "beside another");
+  in_between = [&](const Tensor&) { throw std::runtime_error("left"); };
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(compiled(inputs[0], weights), std::runtime_error);
+  in_between = nullptr;
+  check(inputs[0], "after an error");
+  other = true;
+  for (int i = 0; i < 3; ++i) check(inputs[1], "another way");
+  other = false;
+  check(inputs[1], "the way before");
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Kept, testing::Values("emu", "cuda"));

@@ -45,6 +45,10 @@ void CompiledGraph::plan_ahead() {
   }
 }
 
+bool CompiledGraph::takes_ahead(size_t i, const Operand& input, const runtime::Device& place) const {
+  return i < parts_.by_value.size() && (parts_.by_value[i] || (&place == &device_ && takes_address(input.data)));
+}
+
 class CompiledGraph::Ahead final : public RunAhead {
  public:
   explicit Ahead(std::shared_ptr<const CompiledGraph> graph)
@@ -55,8 +59,7 @@ class CompiledGraph::Ahead final : public RunAhead {
   void add(const Operand& input, const runtime::Device& place) override {
     const CompiledGraph& g = *graph_;
     if (stopped_) return;
-    stopped_ = count_ == inputs_.size() || runtime::recording_spans() ||
-               (!g.parts_.by_value[count_] && (&place != &g.device_ || !g.takes_address(input.data))) ||
+    stopped_ = runtime::recording_spans() || !g.takes_ahead(count_, input, place) ||
                (arena_ && arena_->stream != runtime::current_stream(g.device_));
     if (stopped_) return;
     inputs_[count_].data = input.data;
@@ -136,9 +139,66 @@ class CompiledGraph::Ahead final : public RunAhead {
   std::exception_ptr error_;
 };
 
+// Of a run that is kept: its first part at once, when the inputs are there that it needs.
+class CompiledGraph::KeptAhead final : public RunAhead {
+ public:
+  explicit KeptAhead(std::shared_ptr<const CompiledGraph> graph) : graph_(std::move(graph)) {
+    inputs_.reserve(needed());
+  }
+
+  const Executable& executable() const override { return *graph_; }
+
+  void add(const Operand& input, const runtime::Device& place) override {
+    if (stopped_) return;
+    const CompiledGraph& g = *graph_;
+    stopped_ = runtime::recording_spans() || !g.takes_ahead(inputs_.size(), input, place);
+    if (stopped_) return;
+    inputs_.emplace_back().data = input.data;
+    stopped_ = inputs_.size() >= needed();
+    if (stopped_) begin();
+  }
+
+  void finish(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) override {
+    const CompiledGraph& g = *graph_;
+    if (error_) std::rethrow_exception(error_);
+    auto same = [](const Operand& a, const Operand& b) { return a.data == b.data; };
+    bool counts = begun_ && stream_ == runtime::current_stream(g.device_) &&
+                  std::equal(inputs_.begin(), inputs_.end(), inputs.begin(), same);
+    Symbols all;
+    g.run_with_defined(g.with_defined(symbols, all), inputs, outputs, counts ? begun_ : std::nullopt);
+  }
+
+ private:
+  size_t needed() const { return graph_->needs_[graph_->first_part_ - 1]; }
+  void begin() {
+    const CompiledGraph& g = *graph_;
+    stream_ = runtime::current_stream(g.device_);
+    run_ = g.kept_.known(stream_);
+    if (!run_) return;
+    Slots given;
+    g.add_addresses(inputs_, given);
+    std::lock_guard lock(run_->mutex());
+    try {
+      begun_ = run_->begin(given);
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+
+  std::shared_ptr<const CompiledGraph> graph_;
+  std::vector<Operand> inputs_;  // the first ones
+  std::shared_ptr<KeptRun> run_;
+  std::optional<KeptRun::Begun> begun_;
+  runtime::Stream stream_ = {};
+  bool stopped_ = false;
+  std::exception_ptr error_;
+};
+
 std::unique_ptr<RunAhead> run_ahead(std::shared_ptr<const Executable> executable) {
   auto graph = std::dynamic_pointer_cast<const CompiledGraph>(executable);
   if (!graph || graph->needs_.empty()) return nullptr;
+  if (graph->first_part_) return std::make_unique<CompiledGraph::KeptAhead>(std::move(graph));
+  if (graph->keeper_) return nullptr;
   return std::make_unique<CompiledGraph::Ahead>(std::move(graph));
 }
 

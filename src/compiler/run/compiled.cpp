@@ -68,7 +68,8 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
     find_first_kernels({0, prepared});
     plan_keeping();
   }
-  if (!device.on_host() && !keeper_ && parts_.ahead) plan_ahead();
+  if (device.on_host() || !parts_.ahead) return;
+  keeper_ ? plan_first_part() : plan_ahead();
 }
 
 // Adds this thread's processor time from here to the end of the block to the batch's kernels that run baseline code: where others use the
@@ -342,12 +343,13 @@ void CompiledGraph::run(const int64_t* symbols, std::span<const Operand> inputs,
 }
 
 void CompiledGraph::run_with_defined(const int64_t* symbols, std::span<const Operand> inputs,
-                                     std::span<const Operand> outputs) const {
+                                     std::span<const Operand> outputs,
+                                     const std::optional<KeptRun::Begun>& begun) const {
   if (single_) return run_single(symbols, inputs, outputs);
   if (!takes(inputs, outputs)) {
     return unaligned().run(symbols, inputs, outputs);
   }
-  if (keeper_ && !runtime::recording_spans() && run_kept(symbols, inputs, outputs)) return;
+  if (keeper_ && !runtime::recording_spans() && run_kept(symbols, inputs, outputs, begun)) return;
   Memory arena(device_, static_cast<size_t>(arena_bytes_(symbols)), runtime::current_stream(device_));
   parts_.prepared ? run_prepared(arena, symbols, inputs, outputs) : run_from(0, arena, symbols, inputs, outputs);
 }
@@ -379,6 +381,7 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
   // What ran ahead is only now known to be due.
   for (size_t done = 0; done < n; ++done) check(parts_.batches[done].end - 1, r);
   for (; n < parts_.batches.size(); ++n) {
+    if (r.kept && n > 0 && n == first_part_) r.kept->end_first_part();
     const Batch& b = parts_.batches[n];
     bool several = b.end - b.begin > 1;
     BaselineTime time(*this, b);

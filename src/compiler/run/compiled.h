@@ -93,6 +93,7 @@ class CompiledGraph final : public Executable {
 
  private:
   class Ahead;
+  class KeptAhead;
   class BaselineTime;
   friend std::unique_ptr<RunAhead> run_ahead(std::shared_ptr<const Executable> executable);
   struct Buffer {
@@ -154,16 +155,21 @@ class CompiledGraph final : public Executable {
   void run_steps(size_t n, const Run& r) const;
   void find_first_kernels(std::initializer_list<size_t> starts);
   void plan_keeping();
+  void plan_first_part();
   /// False, with nothing done, where this run is not kept.
-  bool run_kept(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
+  bool run_kept(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                const std::optional<KeptRun::Begun>& begun) const;
+  void add_addresses(std::span<const Operand> inputs, Slots& slots) const;
   Slots varying_slots(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) const;
   void copy_moved(KeptRun& kept, std::span<const int> buffers, std::span<const Operand> inputs,
                   std::span<const Operand> outputs) const;
   size_t inputs_needed(const Step& s) const;
   void plan_ahead();
+  /// Whether the i-th input can be used before all are known.
+  bool takes_ahead(size_t i, const Operand& input, const runtime::Device& place) const;
 
-  void run_with_defined(const int64_t* symbols, std::span<const Operand> inputs,
-                        std::span<const Operand> outputs) const;
+  void run_with_defined(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                        const std::optional<KeptRun::Begun>& begun = {}) const;
 
   static constexpr uintptr_t kAlignment = 16;
 
@@ -183,6 +189,7 @@ class CompiledGraph final : public Executable {
   std::vector<const Step*> first_kernels_;
   runtime::KeepsWork* keeper_ = nullptr;  // null: launches are not kept
   std::vector<bool> same_;                // by batch: all of its slots are the same in each kept run
+  size_t first_part_ = 0;                 // batches of a kept run that may run ahead
   std::vector<const Check*> noted_;       // those that a device looks at
   mutable KeptRuns kept_;
   mutable Mutex unaligned_mutex_;

@@ -14,8 +14,55 @@ bool KeptRun::met(const std::optional<std::vector<uint64_t>>& contents) {
 }
 
 void KeptRun::read(std::shared_ptr<const PreparedValues::Made> prepared) {
-  if (prepared != prepared_) work_ = nullptr;
+  if (prepared != prepared_) work_.clear();
   prepared_ = std::move(prepared);
+}
+
+void KeptRun::record(size_t arena_bytes, const std::function<void(runtime::Stream)>& walk) {
+  launches_.clear();
+  calls_.clear();
+  work_.clear();
+  runtime::Stream keeping = keeper_.begin_keeping(stream_);
+  recording_ = true;
+  try {
+    {
+      Memory arena(device_, arena_bytes, keeping);
+      arena_ = arena.data;
+      walk(keeping);
+    }
+    recording_ = false;
+    work_.push_back(keeper_.end_keeping());
+  } catch (...) {
+    work_.clear();
+    if (std::exchange(recording_, false)) try {
+        keeper_.end_keeping();
+      } catch (const Error&) {
+        // The first error is the reason.
+      }
+    throw;
+  }
+}
+
+void KeptRun::end_first_part() {
+  if (!recording_) return;
+  recording_ = false;  // until there is another one to end
+  work_.push_back(keeper_.end_keeping());
+  keeper_.begin_keeping(stream_);
+  recording_ = true;
+}
+
+std::optional<KeptRun::Begun> KeptRun::begin(std::span<const runtime::Slot> given) {
+  bool same = given_ && given_->size() >= given.size() && std::equal(given.begin(), given.end(), given_->begin());
+  if (!same || refused_ || work_.size() < 2 || !copies_.empty()) return std::nullopt;
+  std::lock_guard lock(work_[0]->mutex());
+  work_[0]->run(stream_);
+  return Begun{this, work_[0]->runs()};
+}
+
+void KeptRun::run(const std::optional<Begun>& begun) {
+  std::lock_guard lock(work_[0]->mutex());
+  bool counts = begun && begun->run == this && !first_changed_ && work_.size() > 1 && work_[0]->runs() == begun->runs;
+  for (size_t part = counts ? 1 : 0; part < work_.size(); ++part) work_[part]->run(stream_);
 }
 
 void KeptRun::launch(const runtime::Launch& launch, runtime::Stream stream) {
@@ -24,12 +71,13 @@ void KeptRun::launch(const runtime::Launch& launch, runtime::Stream stream) {
     size_t before = keeper_.launches_kept();
     device_.launch(launch, stream);
     bool empty = keeper_.launches_kept() == before;
-    launches_.push_back({empty ? std::nullopt : std::optional(before), {slots.begin(), slots.end()}});
+    launches_.push_back({work_.size(), empty ? std::nullopt : std::optional(before), {slots.begin(), slots.end()}});
     return;
   }
   Kept& kept = launches_[next_++];
   if (!kept.number || std::equal(slots.begin(), slots.end(), kept.slots.begin(), kept.slots.end())) return;
-  work_->change(*kept.number, launch);
+  work_[kept.part]->change(*kept.number, launch);
+  first_changed_ = first_changed_ || kept.part + 1 < work_.size();
   kept.slots.assign(slots.begin(), slots.end());
 }
 
@@ -46,11 +94,13 @@ void KeptRun::call(std::span<const int> buffers, std::span<void* const> operands
 bool KeptRun::walked_with(std::span<const runtime::Slot> given) {
   if (!recorded() || !given_ || !std::equal(given.begin(), given.end(), given_->begin(), given_->end())) return false;
   if (messages_) device_.expect(stream_, messages_, first_check_);
+  first_changed_ = false;
   return true;
 }
 
 void KeptRun::begin_walk() {
   given_.reset();  // until the end: an error may come between
+  first_changed_ = false;
   next_ = next_call_ = 0;
   moved_.clear();
 }
@@ -59,8 +109,14 @@ std::vector<int> KeptRun::end_walk(std::span<const runtime::Slot> given) {
   given_.emplace(given.begin(), given.end());
   std::sort(moved_.begin(), moved_.end());
   moved_.erase(std::unique(moved_.begin(), moved_.end()), moved_.end());
-  if (!moved_.empty()) work_ = nullptr;
+  if (!moved_.empty()) work_.clear();
   return std::exchange(moved_, {});
+}
+
+std::shared_ptr<KeptRun> KeptRuns::known(runtime::Stream stream) {
+  std::lock_guard lock(mutex_);
+  auto it = std::find_if(runs_.begin(), runs_.end(), [&](const auto& r) { return r->is_for(stream, {}); });
+  return it == runs_.end() ? nullptr : *it;
 }
 
 std::shared_ptr<KeptRun> KeptRuns::find(runtime::Device& device, runtime::KeepsWork& keeper, runtime::Stream stream,

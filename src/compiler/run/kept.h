@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -17,7 +18,8 @@ namespace brasa::compiler {
 
 /// The launches of a compiled graph as its device keeps them (runtime/kept_work.h), for one stream and one binding of the symbols. A run
 /// walks the graph's steps as ever and gives their launches here: those whose slots differ from the last run's are changed. What a
-/// library was given cannot be changed: of a buffer that moved, the kept work reads or writes a copy from then on.
+/// library was given cannot be changed: of a buffer that moved, the kept work reads or writes a copy from then on. A first part of it may be
+/// given to the device before the run is due (RunAhead).
 class KeptRun {
  public:
   /// A buffer that has a copy for the kept work.
@@ -39,14 +41,23 @@ class KeptRun {
   void read(std::shared_ptr<const PreparedValues::Made> prepared);
 
   /// Whether there is work to run; else `record` makes it.
-  bool recorded() const { return work_ != nullptr; }
+  bool recorded() const { return !work_.empty(); }
   /// The device failed to keep it, and is not asked again.
   bool refused() const { return refused_; }
   void refuse() { refused_ = true; }
   /// `walk` gives all launches of a run to a stream of the device, with memory for values in between.
-  template <class Walk>
-  void record(size_t arena_bytes, const Walk& walk);
+  void record(size_t arena_bytes, const std::function<void(runtime::Stream)>& walk);
   std::byte* arena() const { return arena_; }
+  /// In a record's walk: what comes now is not part of what may run ahead.
+  void end_first_part();
+
+  /// A first part that is given to the device: it counts as long as nothing else ran in its memory.
+  struct Begun {
+    const KeptRun* run = nullptr;
+    uint64_t runs = 0;
+  };
+  /// Gives it, if it can be, for a run that is given first what the walk before was.
+  std::optional<Begun> begin(std::span<const runtime::Slot> given);
 
   /// The first number of its checks, whose messages are made once.
   template <class Make>
@@ -67,10 +78,12 @@ class KeptRun {
   void begin_walk();
   /// With all that varies. Buffers that libraries were given elsewhere; where there are some, the work is given up.
   std::vector<int> end_walk(std::span<const runtime::Slot> given);
-  void run() { work_->run(stream_); }
+  /// What is left to do of it.
+  void run(const std::optional<Begun>& begun);
 
  private:
   struct Kept {
+    size_t part;
     std::optional<size_t> number;  // among the device's launches; nothing where it was empty
     std::vector<runtime::Slot> slots;
   };
@@ -85,7 +98,8 @@ class KeptRun {
   std::vector<Copy> copies_;
   std::shared_ptr<const PreparedValues::Made> prepared_;
   std::optional<std::vector<uint64_t>> contents_;
-  std::unique_ptr<runtime::KeptWork> work_;
+  std::vector<std::unique_ptr<runtime::KeptWork>> work_;  // its parts
+  bool first_changed_ = false;                            // by the walk before
   std::vector<Kept> launches_;
   std::vector<std::vector<void*>> calls_;
   size_t next_ = 0, next_call_ = 0;
@@ -98,6 +112,8 @@ class KeptRun {
 /// Those of one graph. The first run of a kind is not kept: libraries look for their ways in it, and it may be the only one.
 class KeptRuns {
  public:
+  /// One without symbols that was found before; else null.
+  std::shared_ptr<KeptRun> known(runtime::Stream stream);
   /// Null where a run is not kept.
   std::shared_ptr<KeptRun> find(runtime::Device& device, runtime::KeepsWork& keeper, runtime::Stream stream,
                                 std::span<const int64_t> symbols);
@@ -107,28 +123,5 @@ class KeptRuns {
   std::mutex mutex_;
   std::list<std::shared_ptr<KeptRun>> runs_;  // used last first
 };
-
-template <class Walk>
-void KeptRun::record(size_t arena_bytes, const Walk& walk) {
-  launches_.clear();
-  calls_.clear();
-  runtime::Stream keeping = keeper_.begin_keeping(stream_);
-  recording_ = true;
-  try {
-    Memory arena(device_, arena_bytes, keeping);
-    arena_ = arena.data;
-    walk(keeping);
-  } catch (...) {
-    recording_ = false;
-    try {
-      keeper_.end_keeping();
-    } catch (const Error&) {
-      // The first error is the reason.
-    }
-    throw;
-  }
-  recording_ = false;
-  work_ = keeper_.end_keeping();
-}
 
 }  // namespace brasa::compiler

@@ -49,6 +49,17 @@ void CompiledGraph::plan_keeping() {
   }
 }
 
+// One more call takes the host as long as several launches take a GPU: the part is a quarter of the run at least, and needs at most half of the
+// inputs, so that much is left to record. What lasts is looked for when the run is due.
+void CompiledGraph::plan_first_part() {
+  constexpr size_t kFewest = 4;
+  if (parts_.prepared) return;
+  plan_ahead();
+  size_t first = needs_.size();
+  while (first > 0 && 2 * needs_[first - 1] > parts_.by_value.size()) --first;
+  if (first >= kFewest && 4 * first >= parts_.batches.size() && first < parts_.batches.size()) first_part_ = first;
+}
+
 // From the next run on the kept work has them in memory of its own.
 void CompiledGraph::copy_moved(KeptRun& kept, std::span<const int> buffers, std::span<const Operand> inputs,
                                std::span<const Operand> outputs) const {
@@ -61,20 +72,24 @@ void CompiledGraph::copy_moved(KeptRun& kept, std::span<const int> buffers, std:
   }
 }
 
+void CompiledGraph::add_addresses(std::span<const Operand> inputs, Slots& slots) const {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!parts_.by_value[i]) slots.push_back(reinterpret_cast<runtime::Slot>(inputs[i].data));
+}
+
 // All that launches of one binding of the symbols, and of one preparation, differ in.
 CompiledGraph::Slots CompiledGraph::varying_slots(const int64_t* symbols, std::span<const Operand> inputs,
                                                   std::span<const Operand> outputs) const {
   Slots slots;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    if (!parts_.by_value[i]) slots.push_back(reinterpret_cast<runtime::Slot>(inputs[i].data));
+  add_addresses(inputs, slots);
   for (const Operand& o : outputs) slots.push_back(reinterpret_cast<runtime::Slot>(o.data));
   for (const Step& s : parts_.steps)
     if (!s.numbers.empty()) add_values(s, inputs, symbols, slots);
   return slots;
 }
 
-bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> inputs,
-                             std::span<const Operand> outputs) const {
+bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs,
+                             const std::optional<KeptRun::Begun>& begun) const {
   runtime::Stream stream = runtime::current_stream(device_);
   std::shared_ptr<KeptRun> found = kept_.find(device_, *keeper_, stream, {symbols, symbol_count()});
   if (!found) return false;
@@ -125,7 +140,7 @@ bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> in
   }
   for (const KeptRun::Copy& c : kept.copies())
     if (c.before) device_.copy(c.memory.data, given[c.buffer], c.memory.bytes, stream);
-  kept.run();
+  kept.run(begun);
   for (const KeptRun::Copy& c : kept.copies())
     if (c.after) device_.copy(given[c.buffer], c.memory.data, c.memory.bytes, stream);
   return true;

@@ -342,32 +342,31 @@ class Gpu final : public QueuedDevice {
   std::vector<NodeHandle> kept_;  // launches
   EarlyStarters start_early_;
 
-  class Kept;
+  class KeptGraph;
 };
 
-class Gpu::Kept final : public KeptWork {
+class Gpu::KeptGraph final : public Kept {
  public:
-  Kept(Gpu& device, StreamHandle stream, std::shared_ptr<KeptMemory> memory)
-      : device_(device), memory_(std::move(memory)), graph_(stream), launches_(std::move(device.kept_)) {}
-  ~Kept() override { device_.use(); }
+  KeptGraph(Gpu& device, StreamHandle stream, std::shared_ptr<KeptMemory> memory)
+      : Kept(std::move(memory)), device_(device), graph_(stream), launches_(std::move(device.kept_)) {}
+  ~KeptGraph() override { device_.use(); }
   void change(size_t n, const Launch& launch) override {
     device_.use();
     Parameters(launch).change(graph_.runnable(), launches_.at(n));
   }
-  void run(Stream stream) override {
+  void start(Stream stream) override {
     device_.use();
     check(driver().graph_launch(graph_.runnable(), device_.handle(stream)), "cuGraphLaunch");
   }
 
  private:
   Gpu& device_;
-  std::shared_ptr<KeptMemory> memory_;
   Graph graph_;
   std::vector<NodeHandle> launches_;
 };
 std::unique_ptr<KeptWork> Gpu::stop_keeping(Stream stream, std::shared_ptr<KeptMemory> memory) {
   use();
-  return std::make_unique<Kept>(*this, handle(stream), std::move(memory));
+  return std::make_unique<KeptGraph>(*this, handle(stream), std::move(memory));
 }
 
 Mark::Mark(const Gpu& device, StreamHandle stream, bool timed) : device_(device) {

@@ -224,30 +224,29 @@ class Emulated final : public QueuedDevice {
   std::vector<std::function<void()>> kept_;
   std::vector<size_t> kept_launches_;  // of these
 
-  class Kept;
+  class KeptList;
 };
 
-class Emulated::Kept final : public KeptWork {
+class Emulated::KeptList final : public Kept {
  public:
-  Kept(Emulated& device, std::shared_ptr<KeptMemory> memory)
-      : device_(device),
-        memory_(std::move(memory)),
+  KeptList(Emulated& device, std::shared_ptr<KeptMemory> memory)
+      : Kept(std::move(memory)),
+        device_(device),
         work_(std::move(device.kept_)),
         launches_(std::move(device.kept_launches_)) {}
   void change(size_t n, const Launch& launch) override { work_[launches_.at(n)] = device_.work_of(launch); }
-  void run(Stream stream) override {
+  void start(Stream stream) override {
     device_.check_launch();
     for (const auto& w : work_) device_.queue.add(stream, w);
   }
 
  private:
   Emulated& device_;
-  std::shared_ptr<KeptMemory> memory_;
   std::vector<std::function<void()>> work_;
   std::vector<size_t> launches_;
 };
 std::unique_ptr<KeptWork> Emulated::stop_keeping(Stream, std::shared_ptr<KeptMemory> memory) {
-  return std::make_unique<Kept>(*this, std::move(memory));
+  return std::make_unique<KeptList>(*this, std::move(memory));
 }
 
 /// Of the host's clock, when the queue comes to it.
