@@ -339,6 +339,29 @@ TEST(Dot, PrologueAndEpilogue) {
   EXPECT_EQ(r.kernels_after, 2);  // the packed weight, and everything else
 }
 
+// What reads columns of memory is no epilogue of a product on a CPU: a kernel of its own turns squares.
+TEST(Dot, TurnedEpilogues) {
+  for (bool turned : {false, true}) {
+    ir::Graph graph(ir::Level::Primitives);
+    ir::Facts facts;
+    {
+      ops::Builder builder(graph, facts);
+      Value a = graph.add_input({DType::Float32, Shape{2048, 64}, false});
+      Value b = graph.add_input({DType::Float32, Shape{64, 256}, false});
+      Value c = graph.add_input({DType::Float32, turned ? Shape{256, 2048} : Shape{2048, 256}, false});
+      Value product = prim::dot_general(a, b, {1}, {0}, {}, {}), other = turned ? prim::transpose(c, {1, 0}) : c;
+      graph.add_output(prim::binary("add", product, other));
+    }
+    CompilerOptions options;
+    options.target = "x86-64+avx2";
+    options.threads = 1;
+    EXPECT_EQ(kernel_texts(graph, facts, options).size(), turned ? 3 : 2) << turned;  // one packs an operand
+  }
+  check_both({{DType::Float32, {50, 33}}, {DType::Float32, {33, 70}}, {DType::Float32, {70, 50}}}, [](const Values& v) {
+    return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {}) + prim::transpose(v[2], {1, 0})};
+  });
+}
+
 TEST(Convolution, Forms) {
   auto conv = [](ir::Expr stride, ir::Expr low, ir::Expr high, ir::Expr xd, ir::Expr wd, ir::Expr groups) {
     return [=](const Values& v) {

@@ -255,13 +255,16 @@ class Fuser {
   }
 
   // Whether what these kernels read lies at even steps along the last dimension. Else a place is found by divisions for each lane, where
-  // a kernel of its own would walk along rows.
+  // a kernel of its own would walk along rows. On a CPU steps are short, too: each element of a vector would come from another cache line,
+  // where a kernel of its own turns squares.
   bool reads_evenly(const Cluster& by, const Domain& d) {
+    constexpr int64_t kShort = 4;
     Index index = iteration(d);
     bool even = true;
     std::unordered_set<Element, ElementHash> seen;
     Access access = [&](Value v, const Index& at) {
-      even = even && coefficient(linearise(at, type_of(v).shape), index.back());
+      auto step = coefficient(linearise(at, type_of(v).shape), index.back());
+      even = even && step && (machine_.gpu || (step->is_constant() && std::abs(step->constant()) <= kShort));
     };
     for (Node* root : by.roots) walk(root->out(), member_index(root, d, index), access, seen, true);
     return even;
