@@ -10,8 +10,20 @@
 namespace brasa::compiler {
 
 llvm::Value* Emitter::brain_to_float(llvm::Value* bits) {
+  if (llvm::Value* rounded = rounded_to_brain(bits)) return rounded;
   llvm::Type* i32 = like(b_.getInt32Ty(), bits);
   return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(bits, i32), number(i32, 16)), like(b_.getFloatTy(), bits));
+}
+
+// What was a float before it was rounded, as a float: a GPU rounds two at once into a register, the upper one of which is that. It rounds single
+// ones in the unit for exponentials, a quarter as many at a time.
+llvm::Value* Emitter::rounded_to_brain(llvm::Value* bits) {
+  auto* cast = target_.native_brain ? llvm::dyn_cast<llvm::BitCastInst>(bits) : nullptr;
+  auto* call = cast ? llvm::dyn_cast<llvm::CallInst>(cast->getOperand(0)) : nullptr;
+  if (!call || call->getIntrinsicID() != llvm::Intrinsic::nvvm_f2bf16_rn) return nullptr;
+  llvm::Value* x = call->getArgOperand(0);
+  llvm::Value* both = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_ff2bf16x2_rn, {}, {x, number(x->getType(), 0)});
+  return b_.CreateBitCast(both, x->getType());
 }
 
 // Rounds to nearest even; a NaN stays one even if its set bits are all in the lower half.

@@ -308,6 +308,7 @@ class Emitter {
   llvm::Value* narrow_to_float(llvm::Value* bits, DType from);
   llvm::Value* float_to_narrow(llvm::Value* x, DType to);
   llvm::Value* brain_to_float(llvm::Value* bits);
+  llvm::Value* rounded_to_brain(llvm::Value* bits);
   llvm::Value* float_to_brain(llvm::Value* x);
   llvm::Value* vector_to_brain(llvm::Value* x);
 
