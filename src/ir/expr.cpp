@@ -370,8 +370,10 @@ Expr divide(const Expr& a, const Expr& b) {
   Expr quotient, rest;
   split_by(a, b, quotient, rest);
   if (rest.is(0) || within(rest, b)) return quotient;
-  if (rest->kind == ExprKind::FloorDiv)  // (x // m) // n = x // (m n)
-    return quotient + floordiv(rest->args[0], rest->args[1] * b);
+  int64_t c;  // (x // m + c) // n = (x + c m) // (m n)
+  if (std::vector<Term> terms = terms_of(rest, c); terms.size() == 1 && terms[0].coefficient == 1)
+    if (const std::vector<Expr>& f = terms[0].factors; f.size() == 1 && f[0]->kind == ExprKind::FloorDiv)
+      return quotient + floordiv(f[0]->args[0] + Expr(c) * f[0]->args[1], f[0]->args[1] * b);
   if (rest->kind == ExprKind::Mod) {  // (x % (a b)) // b = (x // b) % a
     Expr a, left;
     split_by(rest->args[1], b, a, left);

@@ -159,6 +159,20 @@ Value avg_pool1d(Value x, Shape kernel, Shape stride, Shape padding, bool ceil_m
   return avg_pool<1>(x, kernel, stride, padding, ceil_mode, count_include_pad, std::nullopt);
 }
 
+// Of windows that begin at every element, each element's sum over those that it lies in: sums of windows again, along one dimension after
+// the other.
+Value summed_where_windows_lie(Value share, const Window& w, const Shape& plane) {
+  for (size_t d = 0; d < w.spatial(); ++d) {
+    auto dim = static_cast<int64_t>(d) + 2;
+    std::vector<Expr> low(rank_of(share), Expr(0)), high = low, none = low;
+    low[dim] = w.kernel[d] - 1 - w.padding[d];
+    high[dim] = plane[d] + w.padding[d] - size_of(share, dim);
+    Value padded = prim::pad(share, scalar(0, dtype_of(share)), low, high, none);
+    share = sum(prim::window(padded, dim, w.kernel[d], Expr(1), Expr(1)), {rank_of(share)});
+  }
+  return share;
+}
+
 // The sum of windows is linear: its transpose takes the gradient divided by each window's size.
 template <int kSpatial>
 Value avg_pool_backward(Value g, Value x, Shape kernel, Shape stride, Shape padding, bool ceil_mode,
@@ -177,9 +191,11 @@ Value avg_pool_backward(Value g, Value x, Shape kernel, Shape stride, Shape padd
     near = near * windows_near(w, d);
     steps = steps * w.stride[d];
   }
+  Shape plane(shape_of(b).begin() + 2, shape_of(b).end());
   Value spread;
-  if (near.is_constant() && near.constant() > 1 && near.constant() <= kFewWindows && !steps.is(1)) {
-    Shape plane(shape_of(b).begin() + 2, shape_of(b).end());
+  if (steps.is(1)) {
+    spread = summed_where_windows_lie(share, w, plane);
+  } else if (near.is_constant() && near.constant() > 1 && near.constant() <= kFewWindows) {
     spread = seen_from_elements(share, w, plane, scalar(0, dtype_of(share)));
     Value inside = ge(position_in_windows(w, plane, dtype_of_positions(w)), 0);
     inside = prim::broadcast(inside, shape_of(spread), counted(2, 2 * kSpatial));

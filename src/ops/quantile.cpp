@@ -33,18 +33,19 @@ Value quantile(const char* op, Value x, Value q, OptDim dim, bool keep, const st
   Value sorted = prim::sort(last, end, false)[0];
   Expr n = size_of(sorted, end);
 
-  // Ranks have one place for each q as their last dimension.
+  // Ranks have one place for each q as their last dimension. As in PyTorch they are exact to float64: float32 has no digits left between
+  // neighbours of a hundred thousand.
   Shape shape = shape_of(sorted);
   shape[end] = rank_of(q) == 0 ? Expr(1) : size_of(q, 0);
-  Value wide_q = broadcast_to(at_least_1d(q), shape);
+  Value wide_q = broadcast_to(at_least_1d(convert(q, DType::Float64)), shape);
   Value nan = is_nan(sorted), ranks;
   auto per_row = [&](Value r) { return broadcast_to(unsqueeze(r, end), shape); };
   if (skip_nan) {
-    Value count = sum(convert(logical_not(nan), dtype_of(q)), {end});
+    Value count = sum(convert(logical_not(nan), DType::Float64), {end});
     ranks = wide_q * (per_row(count) - 1.0);
     ranks = where(lt(ranks, 0), zeros_like(ranks), ranks);
   } else {
-    Value greatest = size_tensor(n - 1, shape, dtype_of(q));
+    Value greatest = size_tensor(n - 1, shape, DType::Float64);
     ranks = where(per_row(reduce(nan, {end}, false, "or")), greatest, wide_q * greatest);
   }
   if (interpolation == "lower") ranks = prim::unary("floor", ranks);
@@ -53,7 +54,8 @@ Value quantile(const char* op, Value x, Value q, OptDim dim, bool keep, const st
   Value index = convert(ranks, DType::Int64), out = gather_along(sorted, end, index);
   if (interpolation == "linear" || interpolation == "midpoint") {
     Value above = gather_along(sorted, end, convert(prim::unary("ceil", ranks), DType::Int64));
-    Value weight = interpolation == "midpoint" ? constant_like(ranks, 0.5) : ranks - convert(index, dtype_of(ranks));
+    Value weight = interpolation == "midpoint" ? constant_like(out, 0.5)
+                                               : convert(ranks - convert(index, DType::Float64), dtype_of(out));
     out = interpolated(out, above, weight);
   }
 

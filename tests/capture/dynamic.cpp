@@ -346,6 +346,24 @@ TEST(DynamicModels, WhatAPassLearnsHoldsForOtherResults) {
   expect_close(gradient(g(in)), gradient(f(in)));
 }
 
+// The size of a slice is halved by a strided convolution, or the whole's is quartered.
+TEST(DynamicModels, StridedConvolutionOfEverySecondElement) {
+  const std::vector<int64_t> one(2, 1), two(2, 2), three(2, 3);
+  Tensor weight = numbers({8, 1, 3, 3}).set_requires_grad(true), scale = numbers({8});
+  auto f = [&](const Tensor& x) {
+    return batch_norm(conv2d(x, weight, {}, two, one, three, 2), scale, {}, zeros({8}), ones({8}), false, 0.1, 1e-5,
+                      false);
+  };
+  auto g = compile(f, {.dynamic = true});
+  for (int64_t width : {31, 16, 17}) {
+    Tensor x = numbers({2, 2, 16, 2 * width}).slice(3, 0, 2 * width, 2).detach().set_requires_grad(true);
+    auto gradients = [&](const Tensor& y) { return autograd::grad({y.square().sum()}, {x, weight}); };
+    std::vector<Tensor> got = gradients(g(x)), expected = gradients(f(x));
+    expect_close(got[0], expected[0]);
+    EXPECT_TRUE(allclose(got[1], expected[1], 1e-4, 1e-4));
+  }
+}
+
 TEST(DynamicModels, AScheduledLearningRate) {
   train(mlp(), mlp(), adamw, [](int) { return std::pair{fresh({8, 6}), fresh({8, 3})}; }, 3, true);
 }

@@ -190,5 +190,14 @@ TEST(Explain, PanelsForTheBackwardPassWait) {
   EXPECT_LT(e.graphs[0].arena_bytes, activations + kLayers / 2 * weight) << e.str(true);
 }
 
+// The gradient of means of overlapping windows has no copy of itself for each element of a window.
+TEST(Explain, GradientsOfMeansTakeLittleMemory) {
+  auto f = compile(
+      [](const Tensor& x, const Tensor& g) { return autograd::grad({avg_pool2d(x, {5}, {1}, {2})}, {x}, {g})[0]; });
+  Tensor x = numbers({2, 3, 40, 40}).set_requires_grad(true);
+  f(x, numbers({2, 3, 40, 40}));
+  EXPECT_LE(f.explain().graphs.at(0).arena_bytes, 3 * x.numel() * 4) << f.explain().str(true);
+}
+
 }  // namespace
 }  // namespace brasa

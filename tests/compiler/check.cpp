@@ -156,15 +156,25 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
     std::vector<int64_t> shape;
     for (ir::Expr e : t.shape) shape.push_back(executable->evaluate(e, symbols.data()));
     results.push_back(ops::make_array(t.dtype, shape));
-    // What is not written must not look right by accident.
-    std::fill(results.back().data.begin(), results.back().data.end(), std::byte{0x5a});
     result_strides.push_back(ops::row_major(shape));
   }
+  // What is not written must not look right by accident, and nothing beside a result is written.
+  constexpr size_t kBeside = 1024;
+  constexpr std::byte kUnwritten{0x5a};
+  std::vector<std::vector<std::byte>> around;
+  for (const ops::Array& r : results) around.emplace_back(r.data.size() + 2 * kBeside, kUnwritten);
   std::vector<Operand> outs;
   for (size_t i = 0; i < results.size(); ++i) {
-    there.emplace_back(device, results[i].data.data(), results[i].data.size());
-    outs.push_back({there.back().data, results[i].dtype, results[i].shape, result_strides[i]});
+    there.emplace_back(device, around[i].data(), around[i].size());
+    outs.push_back(
+        {static_cast<std::byte*>(there.back().data) + kBeside, results[i].dtype, results[i].shape, result_strides[i]});
   }
+  auto nothing_beside = [&](const std::vector<std::byte>& bytes) {
+    auto unwritten = [&](auto begin) {
+      return std::all_of(begin, begin + kBeside, [](std::byte b) { return b == kUnwritten; });
+    };
+    return unwritten(bytes.begin()) && unwritten(bytes.end() - kBeside);
+  };
   // With baseline code, where the kernels begin with it, with optimized code, and as the disk keeps the graph, on the same inputs.
   std::vector<std::vector<std::byte>> first;
   auto run = [&](const Executable& e, const char* how) {
@@ -173,6 +183,8 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
     bool again = !first.empty();
     for (size_t i = 0; i < there.size(); ++i) {
       std::vector<std::byte> bytes = there[i].contents();
+      bool kept = i < inputs.size() || nothing_beside(bytes);
+      EXPECT_TRUE(kept) << how << " writes beside result " << i - inputs.size() << " of\n" << ir::print(graph);
       if (again)
         EXPECT_TRUE(same_bits(first[i], bytes, i < inputs.size() ? inputs[i].dtype : outs[i - inputs.size()].dtype))
             << how << " gives another operand " << i << " of\n"
@@ -193,6 +205,8 @@ Report check_one(const std::vector<In>& inputs, const Build& build, const Option
     EXPECT_EQ(report_of(*kept)->kernels, report_of(*executable)->kernels);
   }
   for (Copy& c : there) c.fetch();
+  for (size_t i = 0; i < results.size(); ++i)
+    std::copy_n(around[i].begin() + kBeside, results[i].data.size(), results[i].data.begin());
 
   size_t fresh = 0;
   for (size_t o = 0; o < graph.outputs().size(); ++o) {

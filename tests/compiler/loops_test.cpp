@@ -281,6 +281,18 @@ TEST(Memory, Transposed) {
       }
 }
 
+// Rows of one element beside such a copy: what they give, and what it is computed with, ends where the rows do.
+TEST(Memory, TransposedRowsOfOneElement) {
+  for (DType t : {DType::Int16, DType::Float32})
+    for (int64_t rows : {5, 16, 40})
+      for (int64_t columns : {3, 33})
+        check_both({{t, {1, rows, columns}}, {t, {columns, rows}}}, [](const Values& v) {
+          Value x = prim::transpose(v[0], {2, 1, 0});
+          return Values{x, prim::arg_reduce(x, 2, "max"), prim::reduce(x, {2}, "max"),
+                        prim::reduce(x, {2}, "add") * v[1]};
+        });
+}
+
 // Results whose last dimension has two or four elements, which are made and written side by side.
 TEST(Memory, Interleaved) {
   for (DType t : {DType::Bool, DType::Int16, DType::BFloat16, DType::Float32, DType::Float64})

@@ -31,6 +31,15 @@ TEST(Expr, DivisionUndoesWhatLinearisationDid) {
   EXPECT_EQ(mod(floordiv(i * 12 + k, 4), 3), Expr(0));
 }
 
+// What is halved twice is quartered, whatever comes between: sizes of a chain of windows are those of one window.
+TEST(Expr, DivisionOfWhatWasDivided) {
+  Expr s = Expr::size(0), t = min(Expr(62), s * 2);
+  EXPECT_EQ(ceildiv(ceildiv(t, 2), 2), ceildiv(t, 4));
+  EXPECT_EQ(floordiv(floordiv(t + 1, 2) - 5, 2) + 1, floordiv(t - 5, 4));
+  EXPECT_EQ(floordiv(s + floordiv(t, 3) - 1, 5), floordiv(floordiv(t, 3) - 1 + s, 5));
+  EXPECT_EQ(floordiv(s * 5 + floordiv(t, 3) - 7, 5), s + floordiv(t - 21, 15));
+}
+
 TEST(Expr, FloorsNegativeNumbers) {
   EXPECT_EQ(floordiv(Expr(-7), 2), Expr(-4));
   EXPECT_EQ(mod(Expr(-7), 2), Expr(1));

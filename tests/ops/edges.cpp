@@ -276,5 +276,33 @@ TEST(Edges, SecondDerivativesOfDeterminants) {
   }
 }
 
+// The slope by a factor is the product of the others, also where that factor or one of them is 0.
+TEST(Edges, ScatteredProductsWithZeros) {
+  struct Case {
+    double x, update;
+    std::vector<double> slopes_x, slopes_updates;
+  };
+  for (const Case& c : {Case{3, 2, {7, 1, 1}, {2, 6, 1.5}}, Case{0, 2, {7, 1, 1}, {2, 0, 0}},
+                        Case{3, 0, {7, 0, 1}, {2, 0, 1.5}}, Case{0, 0, {7, 0, 1}, {2, 0, 0}}}) {
+    Tensor x = tensor({2., c.x, 5.}, kFloat).requires_grad_(), updates = tensor({7., 0.5, c.update}, kFloat);
+    updates.requires_grad_();
+    Tensor y = x.scatter_reduce(0, tensor({0, 1, 1}), updates, "prod");
+    std::vector<Tensor> slopes = autograd::grad({y.sum()}, {x, updates});
+    expect_close(slopes[0], tensor(c.slopes_x, kFloat));
+    expect_close(slopes[1], tensor(c.slopes_updates, kFloat));
+  }
+}
+
+// Ranks are exact to float64 of the float32 that is given, as PyTorch's are: 0.1 of ten is a little more than one.
+TEST(Edges, RanksOfQuantiles) {
+  Tensor x = arange(11, kFloat), q = tensor({0.1f, 0.3f, 0.7f, 0.9f});
+  auto quantiles = [&](const char* how) { return quantile(x, q, std::nullopt, false, how); };
+  expect_close(quantiles("higher"), tensor({2.f, 4.f, 7.f, 9.f}));
+  expect_close(quantiles("lower"), tensor({1.f, 3.f, 6.f, 8.f}));
+  expect_close(nanquantile(x, q, std::nullopt, false, "higher"), tensor({2.f, 4.f, 7.f, 9.f}));
+  Tensor many = arange(3000000, kFloat).fmod(2);  // half of them are 0: beside the middle weights are exact, too
+  expect_close(quantile(many, 0.5), tensor(0.5f));
+}
+
 }  // namespace
 }  // namespace brasa::test

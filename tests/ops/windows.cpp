@@ -70,7 +70,7 @@ TEST(Windows, MaximaAreFoundOnce) {
   }
   y.sum().backward();
   EXPECT_EQ(leaf.grad().sum().item<double>(), 18);
-  EXPECT_TRUE(equal((leaf.detach() * leaf.grad()).sum(), y.detach().sum()));
+  EXPECT_TRUE(allclose((leaf.detach() * leaf.grad()).sum(), y.detach().sum(), 1e-14, 0));
 }
 
 // How many elements the operator scatters at a time; 0: it has no scatter.
@@ -145,6 +145,30 @@ TEST(Windows, GradientsOfInterpolationAreGathered) {
   EXPECT_EQ(most_scattered("aten::upsample_bilinear2d_backward", {{2, 3, 4, 10}},
                            {expr({4, 10}), expr({2, 3, 9, 5}), ir::Arg(false)}, {}),
             2 * 3 * 4 * 5 * 2);
+}
+
+// Means of windows that begin at every element: the gradient is sums of windows again.
+TEST(Windows, MeansAtEveryElement) {
+  for (int64_t k : {1, 2, 3, 5, 6})
+    for (bool count_padding : {false, true})
+      for (bool channels_last : {false, true}) {
+        const Sizes kernel{k, k + 1}, padding{k / 2, (k + 1) / 2};
+        Tensor x = numbers({2, 3, 9, 8});
+        if (channels_last) x = x.contiguous(MemoryFormat::ChannelsLast);
+        x.requires_grad_();
+        auto sums = [&](const Tensor& t) {
+          Tensor wide = constant_pad_nd(t, {padding[1], padding[1], padding[0], padding[0]});
+          return wide.unfold(2, kernel[0], 1).unfold(3, kernel[1], 1).sum({-2, -1});
+        };
+        Tensor elements = sums(ones_like(x));
+        auto expected = [&](const Tensor& t) {
+          return count_padding ? sums(t) / static_cast<double>(k * (k + 1)) : sums(t) / elements;
+        };
+        Tensor y = avg_pool2d(x, kernel, {1}, padding, false, count_padding), g = numbers(y.sizes());
+        EXPECT_TRUE(allclose(y, expected(x), 1e-12, 1e-12)) << k;
+        auto gradient = [&](const Tensor& of) { return autograd::grad({of}, {x}, {g})[0]; };
+        EXPECT_TRUE(allclose(gradient(y), gradient(expected(x)), 1e-12, 1e-12)) << k;
+      }
 }
 
 // Means of windows that overlap or leave nothing out, and their transpose.

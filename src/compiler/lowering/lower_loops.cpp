@@ -40,7 +40,7 @@ class Loops {
       bool element = !reduces && (!g_.domain.folds() || type_of(v).numel() == g_.domain.numel());
       Value value = reduces   ? special(v, index, {})
                     : s_.tile ? tiles_[i]
-                              : l_.expressions().at(v, index, element ? read_mask_ : Value{});
+                              : l_.expressions().at(v, index, element ? read_mask_ : once_mask_);
       Value mask = element ? l_.expressions().both(kept_mask_, row_mask_) : column ? row_mask_ : kept_mask_;
       if (!s_.tile && !g_.overwritten.empty() && g_.overwritten[i] >= 0) {
         Change c = change(value, l_.input_buffer(static_cast<size_t>(g_.overwritten[i])), l_.output_place(i, index));
@@ -80,7 +80,8 @@ class Loops {
       if (a.spelled_out) {
         Expr several = ceildiv(extent, a.spelled_out), first = several.is(1) ? Expr(0) : b.loop(kind, several);
         Expr r = b.loop("unroll", a.spelled_out), place = start + first * Expr(a.spelled_out) + r;
-        at_[i] = provably_divisible(a.extent, a.spelled_out) ? b.bounded(place, a.extent) : with_ends(place, a.extent);
+        at_[i] = provably_divisible(a.extent, a.spelled_out) ? b.bounded(place, a.extent)
+                                                             : with_ends(place, a.extent, a.reduced);
         return r;
       }
       if (std::optional<Part> part = part_of(i)) {
@@ -141,15 +142,21 @@ class Loops {
       c.step = b.loop("serial", ceildiv(extent, s_.chains), 1, lanes ? 1 : unroll);
       Expr place = *c.step * Expr(s_.chains) + c.chain;
       c.within = b.bounded(place, extent);
-      at_[i] = provably_divisible(extent, s_.chains) ? c.within : with_ends(place, extent);
+      at_[i] = provably_divisible(extent, s_.chains) ? c.within : with_ends(place, extent, true);
       closed_.push_back(*c.step);
     }
     closed_.push_back(c.chain);
   }
 
-  // A place that steps may take beyond this end: what is read and written there is left out, and no place is promised to be within.
-  Expr with_ends(Expr place, Expr extent) {
-    read_mask_ = row_mask_ = l_.expressions().both(row_mask_, l_.expressions().within(place, 0, extent));
+  // A place that steps may take beyond this end: what is read and written there is left out, and no place is promised to be within. Beyond the
+  // end of an axis that is kept neither elements nor what a row has once are there.
+  Expr with_ends(Expr place, Expr extent, bool reduced) {
+    Expressions& e = l_.expressions();
+    Value within = e.within(place, 0, extent);
+    Value& of_axis = reduced ? row_mask_ : kept_mask_;
+    of_axis = e.both(of_axis, within);
+    read_mask_ = e.both(read_mask_, within);
+    if (!reduced) once_mask_ = e.both(once_mask_, within);
     return place;
   }
 
@@ -483,8 +490,8 @@ class Loops {
   std::vector<Expr> stacked_;   // the summed ones
   std::vector<Value> tiles_;    // by output: its element, from shared memory
   std::optional<Expr> scanned_;
-  // GPU: threads that have a place among what is kept, and in their row; and those that may read it.
-  Value kept_mask_, row_mask_, read_mask_;
+  // Threads of a GPU, or steps, that have a place among what is kept, and in their row; those that may read it, and what a row has once.
+  Value kept_mask_, row_mask_, read_mask_, once_mask_;
   // What a stage holds: the elements at `index`, where `mask` was true.
   struct Stage {
     Index index;

@@ -2,6 +2,7 @@
 
 #include "ops/algebra.h"
 #include "ops/combiner.h"
+#include "ops/complex.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
 #include "ops/primitives/rules.h"
@@ -71,6 +72,26 @@ Mapped mapped_indices(std::span<const Value> indices, const std::vector<bool>& m
   return out;
 }
 
+// The derivatives of a scatter's products by each factor: the product of all others, without dividing by zero. Two zeros make every one 0; a lone
+// zero leaves only its own.
+struct Slopes {
+  Value x, updates;
+};
+Slopes slopes_of_products(const Node& n) {
+  Value x = n.arg<Value>(0), updates = n.arg<Value>(2);
+  const auto& indices = n.arg<std::vector<Value>>(1);
+  std::vector<int64_t> dims = int_list(n.arg(3));
+  auto healed = [](Value v) { return where(eq(v, 0), constant_like(v, 1), v); };
+  auto zeros_of = [](Value v) { return convert(eq(v, 0), DType::Int64); };
+  Value others = prim::scatter(healed(x), indices, healed(updates), dims, "mul");
+  Value zeros = prim::scatter(zeros_of(x), indices, zeros_of(updates), dims, "add");
+  auto slope = [&](Value factor, Value product, Value count) {
+    return where(eq(count, zeros_of(factor)), product / healed(factor), zeros_like(factor));
+  };
+  auto at_updates = [&](Value v) { return prim::gather(v, indices, dims); };
+  return {slope(x, others, zeros), slope(updates, at_updates(others), at_updates(zeros))};
+}
+
 }  // namespace
 
 void add_indexing_primitives(Table& t) {
@@ -123,9 +144,10 @@ void add_indexing_primitives(Table& t) {
         Combiner how = combiner_of(n.arg<std::string>(4));
         if (how == Combiner::Add || how == Combiner::Replace)
           return std::vector{prim::scatter(tx, indices, tu, dims, n.arg<std::string>(4))};
-        if (how == Combiner::Mul)
-          return std::vector{
-              prim::scatter(tx * (y / x), indices, tu * prim::gather(y, indices, dims) / updates, dims, "add")};
+        if (how == Combiner::Mul) {
+          Slopes slopes = slopes_of_products(n);
+          return std::vector{prim::scatter(tx * slopes.x, indices, tu * slopes.updates, dims, "add")};
+        }
         // The mean over all that equal the result.
         Value mine = convert(eq(updates, prim::gather(y, indices, dims)), dtype_of(x)),
               kept = convert(eq(x, y), dtype_of(x));
@@ -191,9 +213,9 @@ void add_indexing_primitives(Table& t) {
           out.front() = kept * each;
           out.back() = mine * prim::gather(each, indices, dims);
         } else {
-          Value y = n.graph->nodes()[n.id]->out();
-          out.front() = ct * (y / x);
-          out.back() = picked * prim::gather(y, indices, dims) / updates;
+          Slopes slopes = slopes_of_products(n);
+          out.front() = ct * conj(slopes.x);
+          out.back() = picked * conj(slopes.updates);
         }
         return out;
       });
