@@ -27,6 +27,7 @@ constexpr double kStridedWork = 4;
 constexpr int64_t kTile = 32;
 // A scatter's updates are read once for each piece of their rows, and memory sends the next lines of a long piece ahead. Threads share pieces.
 constexpr int64_t kScatterBytes = 65536, kSharedScatterBytes = 1024;
+constexpr int64_t kScatterLines = 8;
 // Elements of a window that is worth a copy of the body for each.
 constexpr int64_t kTaps = 25;
 // A body that may be spelled out for each lane of a vector, without what fetches its elements.
@@ -363,10 +364,11 @@ class Scheduler {
     // Columns of a row; of other dimensions neighbouring pieces share lines.
     bool row = !s_.axes.empty() && s_.axes.back().first + 1 == g_.domain.dims.size();
     if (row) s_.axes.back().piece = std::max(piece, bytes / 4);
-    // Vectors add elements that lie far from each other one by one.
+    // Vectors add elements that lie far from each other one by one. Of few such lines the first cache holds all that is read and written.
     if (!row && !s_.axes.empty() && work_per_element() <= kShortBody) {
       Axis& last = s_.axes.back();
       last.kind = Axis::Serial;
+      last.piece = kScatterLines;
       if (last.extent.is_constant() && last.extent.constant() <= s_.width) {
         last.spelled_out = last.extent.constant();
         last.piece = 0;
