@@ -16,7 +16,7 @@ bool is_loop(const ir::Node& n) {
   return n.op == &*loop;
 }
 bool is_costly(const ir::Node& n) {
-  return n.op != ir::input_op() && ops::row_of(n).costly && ops::row_of(n).vjp && !ops::row_of(n).is_primitive();
+  return n.op != ir::input_op() && ops::row_of(n).costly && ops::row_of(n).vjp;
 }
 
 // The results of a node that derivatives read.

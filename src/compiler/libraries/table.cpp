@@ -41,6 +41,7 @@ constexpr const Implementation* kTable[] = {
     &kAloneEigh,
     &kAloneSvd,
     &kCholesky,
+    &kUpperCholesky,
     &kCholeskyInverse,
     &kLu,
     &kLuOfTranspose,
