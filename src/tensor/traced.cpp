@@ -15,9 +15,7 @@ bool is_loop(const ir::Node& n) {
   static constinit Lazy<const ops::Row&> loop([]() -> auto& { return ops::at("prim::scan_loop"); });
   return n.op == &*loop;
 }
-bool is_costly(const ir::Node& n) {
-  return n.op != ir::input_op() && ops::row_of(n).costly && ops::row_of(n).vjp;
-}
+bool is_costly(const ir::Node& n) { return n.op != ir::input_op() && ops::row_of(n).costly && ops::row_of(n).vjp; }
 
 // The results of a node that derivatives read.
 std::vector<ir::Value> kept_of(ir::Node& n) {
