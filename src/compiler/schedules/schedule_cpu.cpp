@@ -30,6 +30,8 @@ constexpr int64_t kScatterBytes = 65536, kSharedScatterBytes = 1024;
 constexpr int64_t kScatterLines = 8;
 // Elements of a window that is worth a copy of the body for each.
 constexpr int64_t kTaps = 25;
+// Lanes of vectors that are transposed in registers.
+constexpr int kMostTransposed = 16;
 // A body that may be spelled out for each lane of a vector, without what fetches its elements.
 constexpr double kShortBody = 5;
 // Bytes that memory reads and writes at once, and a piece of so many of them is long.
@@ -194,9 +196,12 @@ class Scheduler {
     int copies = fills ? 1 : long_columns ? 8 : reducing ? 4 : 2;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks
     Expr along = s_.chains > 0 && last.reduced ? s_.chains_of(last) : last.extent;  // of the vector loop
+    if (transposes(each)) s_.width = std::min(s_.width, kMostTransposed);
     // Of a short axis all lies in a vector of fewer lanes, which needs no mask where it is full.
-    if (along.is_constant() && along.constant() > 0 && along.constant() < s_.width && !folded(last) && !neighbours_)
-      s_.width = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(along.constant())));
+    if (along.is_constant() && along.constant() > 0 && along.constant() < s_.width && !folded(last)) {
+      auto lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(along.constant())));
+      if (!neighbours_ || (transposes(each) && lanes >= fewest_transposed())) s_.width = lanes;
+    }
     if (along.is_constant()) copies = static_cast<int>(std::clamp<int64_t>(along.constant() / s_.width, 1, copies));
     // A step of whole rows, in which the places of all lanes are known; a long body finds them by divisions.
     if (row_) copies = static_cast<int>(row_ / std::gcd(row_, int64_t{s_.width}));
@@ -259,17 +264,19 @@ class Scheduler {
     if (reducing && last.reduced) choose_stages();
   }
 
+  // Elements are read along an axis that is not the one of vectors, by a short body.
+  bool transposes(double each) const { return neighbours_ && each - strided_ * kStridedWork <= kShortBody; }
+  int fewest_transposed() { return element_bytes() == 8 ? 4 : 8; }
+
   // A transposition in square tiles, whose lines stay in the first cache until all of them is read: the piece of the vector axis.
   int64_t in_square_tiles(const Axis& last, int64_t step, double each, double& inside) {
     Axis& rows = s_.axes[*neighbours_];
     rows.piece = kTile;
     // As many vectors as they have lanes are read along the rows, and transposed in registers.
-    constexpr int kMostTransposed = 16;
     auto fills_vectors = [&](const Axis& a) {
       return !a.extent.is_constant() || a.extent.constant() >= kTile || a.extent.constant() % s_.width == 0;
     };
-    if (s_.width >= 8 && s_.width <= kMostTransposed && each - strided_ * kStridedWork <= kShortBody &&
-        fills_vectors(last)) {
+    if (s_.width >= fewest_transposed() && transposes(each) && fills_vectors(last)) {
       if (fills_vectors(rows))
         rows.spelled_out = s_.width;
       else if (is_part_of_vectors(rows))
