@@ -98,10 +98,11 @@ void ask_for_short_rows(Primitives& p, const PassContext& context) {
   // Sizes of results may be a call's numbers: code for each pair of them is worth it where planes become planes alone.
   for (const ir::Output& out : p.graph->outputs())
     if (ask_of(type_of(out.value).shape, context) && planes) ask_of_few(type_of(out.value).shape, context);
-  // Sums along rows of what is in no memory, such as the differences of pairs of short rows.
+  // Rows of what is in no memory: sums along them, such as of the differences of pairs of short rows, and what is repeated along them.
   for (const ir::Node* n : p.graph->nodes()) {
-    if (prim_of(n) != Prim::Reduce) continue;
-    const ir::Shape& shape = type_of(n->arg<ir::Value>(0)).shape;
+    bool sums = prim_of(n) == Prim::Reduce;
+    if (!sums && prim_of(n) != Prim::Broadcast) continue;
+    const ir::Shape& shape = type_of(sums ? n->arg<ir::Value>(0) : ir::Value{const_cast<ir::Node*>(n), 0}).shape;
     if (!shape.empty() && ir::is_symbol(shape.back())) ask_of(shape, context);
   }
   for (const ir::Node* n : p.graph->nodes())
