@@ -4,6 +4,7 @@
 
 #include "ops/bodies.h"
 #include "ops/builder.h"
+#include "ops/decompose.h"
 #include "support/lazy.h"
 #include "transforms/tangent.h"
 
@@ -43,6 +44,8 @@ std::vector<ir::Value> Traced::build(std::span<const ir::Value> inputs) const {
   ir::Graph side;
   std::vector<bool> present;
   {
+    // As many values are kept for every target.
+    ops::TargetScope no_target([](const ops::Row&, const ir::Args&) { return false; });
     ops::Builder builder(side, ops::Builder::current().facts(), differentiated_whole);
     std::vector<ir::Value> values;
     for (ir::Value v : inputs) values.push_back(side.add_input(ir::type_of(v)));

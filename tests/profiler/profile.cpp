@@ -67,6 +67,7 @@ TEST(Profile, AFactorisationAndASortRunOnceForACallAndItsGradient) {
       {"svd", [](const Tensor& x) { return std::get<0>(svd(x, false)); }},
       {"eigh", [](const Tensor& x) { return linalg_eigvalsh(x); }},
       {"qr", [](const Tensor& x) { return std::get<1>(linalg_qr(x)); }},
+      {"upper_cholesky", [](const Tensor& x) { return linalg_cholesky(eye(5) + 0.1 * x.mm(x.t()), true); }},
       {"sort", [](const Tensor& x) { return nanquantile(x, 0.3); }},
   };
   for (const Case& c : cases) {

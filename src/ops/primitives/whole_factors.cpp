@@ -31,7 +31,6 @@ void add_whole_factors(Table& t) {
         const Type& a = squares("linalg.cholesky", args);
         return std::vector<Type>{with(a, {columns(a), columns(a)}), with(a, {}, DType::Int32)};
       })
-      .costly()
       .composed(upper_cholesky)
       .vjp(upper_cholesky_vjp)
       .samples({{floats(1, 1).in(1, 2)}, {floats(2, 1, 1).in(1, 2)}, {floats(0, 0)}});
