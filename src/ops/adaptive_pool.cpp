@@ -121,6 +121,7 @@ Value adaptive_avg_backward(Value g, Value x) {
     for (int64_t d = kSpatial + 1; d >= 2; --d)
       if (is_less(size_of(b, d), size_of(h, d)) == shrinks) order.push_back(d);
   for (int64_t d : order) {
+    if (same_size(size_of(b, d), size_of(h, d))) continue;
     h = h / lengths(covering(size_of(b, d), size_of(h, d)), d, h);
     h = from_windows(h, d, size_of(b, d));
   }

@@ -99,6 +99,7 @@ void factorise(const LibraryCall& call, F f) {
 template <class T>
 void cholesky_as_it_lies(const LibraryCall& call, bool upper) {
   Stack in(call.inputs[0], 2), out(call.outputs[0], 2), infos(call.outputs[1], 0);
+  if (in.rows == 0) return static_cast<void>(std::fill_n(infos.at<int32_t>(0), infos.count, 0));
   each(in, [&](int64_t b) {
     int n = narrow(in.rows), ld = std::max(1, n), info = 0;
     T *a = out.at<T>(b), *from = in.at<T>(b);
