@@ -64,6 +64,7 @@ class Scheduler {
         s_.axes = std::move(merged.axes);
         vector_ = merged.vector;
         strided_ = merged.strided;
+        reversed_ = merged.reversed;
         gathered_ = merged.gathered;
         neighbours_ = merged.neighbours;
         again_ = merged.again;
@@ -136,7 +137,7 @@ class Scheduler {
       else if (!is_view(p) && !is_leaf(p))
         work += 2;
     }
-    return work / 8 + strided_ * kStridedWork;  // a vector's worth at a time
+    return work / 8 + strided_ * kStridedWork + reversed_;  // a vector's worth at a time
   }
 
   // Elements take one random number each, so that neighbours can share blocks of the generator.
@@ -389,6 +390,7 @@ class Scheduler {
   Schedule s_;
   size_t vector_ = 0;                       // the axis for vectors
   int strided_ = 0;                         // places along the vector axis that are not neighbours
+  int reversed_ = 0;                        // neighbours that are turned round
   int gathered_ = 0;                        // of these, places that are fetched one by one
   std::optional<size_t> neighbours_;        // the axis along which some of them are
   std::optional<size_t> continued_;         // what lies behind the vector axis is read along this one
