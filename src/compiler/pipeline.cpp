@@ -52,6 +52,7 @@ constexpr GraphPass kForms[] = {
     {"split_products", true, split_products},
     {"contractions", false, shape_contractions},
     {"borders", true, write_borders},
+    {"concat_rows", true, join_concatenated_rows},
     {"strided_reads", true, gather_strided_reads},
     {"narrow_products", true, narrow_products},
     {"align_products", true, align_products},

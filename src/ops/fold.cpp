@@ -101,6 +101,11 @@ Value col2im(Value x, Shape size, Shape kernel, Shape dilation, Shape padding, S
   return rank_of(x) == 3 ? out : squeeze(out, 0);
 }
 
+std::vector<Value> im2col_vjp(const Saved& s) {
+  const Shape& shape = shape_of(s.in(0));
+  return {col2im(s.ct(), {shape.end() - 2, shape.end()}, s.arg<Shape>(1), s.arg<Shape>(2), s.arg<Shape>(3),
+                 s.arg<Shape>(4))};
+}
 std::vector<Value> col2im_vjp(const Saved& s) {
   return {im2col(s.ct(), s.arg<Shape>(2), s.arg<Shape>(3), s.arg<Shape>(4), s.arg<Shape>(5))};
 }
@@ -137,6 +142,7 @@ void add_fold(Table& t) {
   t.op("aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
       .doc("The windows of planes as columns: [N, C, H, W] as [N, C · window, number of windows].")
       .composed(im2col)
+      .vjp(own_derivative(im2col_vjp))
       .samples({{floats(2, 3, 4, 5), list({2, 3}), list({1, 1}), list({1, 0}), list({2, 1})},
                 {floats(1, 3, 3), list({2}), list({2}), list({0}), list({1})}});
   t.op("aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")

@@ -11,11 +11,11 @@ namespace {
 void check_no_failure(Value info, const char* message) { check_values(eq(info, 0), message); }
 
 std::array<Value, 2> cholesky(Value x, bool upper, bool check) {
-  auto [l, info] = prim::cholesky(upper ? mh(x) : x);
+  auto [factor, info] = upper ? prim::upper_cholesky(x) : prim::cholesky(x);
   if (check)
     check_no_failure(
         info, "linalg.cholesky: The factorization could not be completed because the input is not positive-definite");
-  return {upper ? mh(l) : l, info};
+  return {factor, info};
 }
 
 Value cholesky_solve(Value b, Value l, bool upper) {

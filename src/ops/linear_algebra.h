@@ -63,6 +63,8 @@ namespace brasa::ops::prim {
 
 /// {L, info}: A = L Lᴴ of the lower triangle.
 std::array<Value, 2> cholesky(Value a);
+/// {U, info}: A = Uᴴ U of the upper triangle.
+std::array<Value, 2> upper_cholesky(Value a);
 /// {LU, pivots, info} with partial pivoting, as LAPACK's getrf: pivots (int32) count from 1.
 std::array<Value, 3> lu(Value a);
 /// {LD, pivots, info}: A = L D Lᵀ of a symmetric matrix, as LAPACK's sytrf, or L D Lᴴ of a Hermitian one, as hetrf; and A⁻¹ b from

@@ -4,6 +4,7 @@
 
 #include "ops/bodies.h"
 #include "ops/builder.h"
+#include "ops/decompose.h"
 #include "support/lazy.h"
 #include "transforms/tangent.h"
 
@@ -15,9 +16,7 @@ bool is_loop(const ir::Node& n) {
   static constinit Lazy<const ops::Row&> loop([]() -> auto& { return ops::at("prim::scan_loop"); });
   return n.op == &*loop;
 }
-bool is_costly(const ir::Node& n) {
-  return n.op != ir::input_op() && ops::row_of(n).costly && ops::row_of(n).vjp && !ops::row_of(n).is_primitive();
-}
+bool is_costly(const ir::Node& n) { return n.op != ir::input_op() && ops::row_of(n).costly && ops::row_of(n).vjp; }
 
 // The results of a node that derivatives read.
 std::vector<ir::Value> kept_of(ir::Node& n) {
@@ -45,6 +44,8 @@ std::vector<ir::Value> Traced::build(std::span<const ir::Value> inputs) const {
   ir::Graph side;
   std::vector<bool> present;
   {
+    // As many values are kept for every target.
+    ops::TargetScope no_target([](const ops::Row&, const ir::Args&) { return false; });
     ops::Builder builder(side, ops::Builder::current().facts(), differentiated_whole);
     std::vector<ir::Value> values;
     for (ir::Value v : inputs) values.push_back(side.add_input(ir::type_of(v)));

@@ -341,67 +341,6 @@ TEST_P(Structure, StoreThenLoad) {
   EXPECT_FLOAT_EQ(got, want);
 }
 
-// Neighbours of an unrolled loop, rows apart by lane: with all of them there, and with masks that end rows and windows.
-TEST_P(Structure, TransposedLoads) {
-  auto transposed = [&](auto element, DType t, int64_t apart, int64_t lanes, int64_t rows, int64_t columns) {
-    using T = decltype(element);
-    const int64_t step = 70;
-    std::vector<T> in(static_cast<size_t>(rows * step));
-    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<T>(i * 29 + 1);
-    Kernel k;
-    Value from = k.b.buffer(t, static_cast<int64_t>(in.size())), to = k.b.buffer(t, lanes * lanes * apart);
-    Expr u = k.b.loop("unroll", lanes), l = k.b.loop("vector", lanes, static_cast<int>(lanes));
-    auto below = [&](Expr e, int64_t end) { return k.b.op(ops::ScalarOp::Lt, {k.b.index(e), k.b.index(end)}); };
-    for (int64_t d = 0; d < apart; ++d) {
-      Value mask = rows < lanes ? below(l, rows) : Value{};
-      if (columns < lanes * apart) {
-        Value end = below(u * apart + d, columns);
-        mask = mask ? k.b.op(ops::ScalarOp::BitAnd, {mask, end}) : end;
-      }
-      k.b.store(to, (u * apart + d) * lanes + l, k.b.load(from, l * step + u * apart + d, mask));
-    }
-    k.compile(GetParam());
-    std::vector<T> got(static_cast<size_t>(lanes * lanes * apart));
-    k.run({in.data(), got.data()});
-    for (int64_t c = 0; c < lanes * apart; ++c)
-      for (int64_t r = 0; r < lanes; ++r)
-        ASSERT_EQ(got[c * lanes + r], r < rows && c < columns ? in[r * step + c] : T{})
-            << name(t) << ", " << apart << " apart, " << lanes << " lanes, row " << r << " of " << rows << ", " << c
-            << " of " << columns;
-  };
-  for (int64_t lanes : {8, 16})
-    for (int64_t less : {0, 3}) {
-      for (int64_t apart : {1, 2})
-        transposed(float{}, DType::Float32, apart, lanes, lanes - less, apart * lanes - less);
-      transposed(int16_t{}, DType::Int16, 2, lanes, lanes - less, 2 * lanes - less);
-      transposed(uint8_t{}, DType::UInt8, 4, lanes, lanes - less, 4 * lanes - less);
-    }
-}
-
-// Of a kernel's taps there are fewer than lanes; and they may be read from the last one back.
-TEST_P(Structure, TransposedLoadsOfFew) {
-  for (int64_t count : {3, 5, 9, 15})
-    for (int64_t step : {1, 2, -1, -2}) {
-      constexpr int64_t kLanes = 16, kRow = 31;
-      auto in = ramp(kLanes * kRow);
-      Kernel k;
-      Value from = k.f32(kLanes * kRow), to = k.f32(count * kLanes * 2);
-      Expr u = k.b.loop("unroll", count), l = k.b.loop("vector", kLanes, static_cast<int>(kLanes));
-      Expr first = step > 0 ? Expr(0) : Expr((count - 1) * -step);
-      for (int64_t d = 0; d < std::abs(step); ++d)
-        k.b.store(to, (u * 2 + d) * kLanes + l, k.b.load(from, l * kRow + first + u * step + d));
-      k.compile(GetParam());
-      std::vector<float> got(count * kLanes * 2);
-      k.run({in.data(), got.data()});
-      for (int64_t i = 0; i < count; ++i)
-        for (int64_t d = 0; d < std::abs(step); ++d)
-          for (int64_t lane = 0; lane < kLanes; ++lane) {
-            int64_t at = step > 0 ? i * step : (count - 1 - i) * -step;
-            ASSERT_EQ(got[(i * 2 + d) * kLanes + lane], in[lane * kRow + at + d]) << count << " by " << step;
-          }
-    }
-}
-
 // Every second element: steps of several vectors (there twice, for results that memory takes past the caches), single vectors, none of which
 // needs a mask, and the rest.
 TEST_P(Structure, StridedVectorsBehindFullSteps) {

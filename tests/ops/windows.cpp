@@ -195,5 +195,40 @@ TEST(Windows, AdaptiveMeans) {
     }
 }
 
+// Of elements that are equal, NaN too, the first one in the plane is taken: windows that are even, of two lengths, and more than there are elements.
+TEST(Windows, AdaptiveMaxima) {
+  using Planes = std::pair<Sizes, Sizes>;
+  for (const Planes& planes :
+       {Planes{{6, 8, 10}, {3, 2, 5}}, {{7, 9, 11}, {3, 4, 5}}, {{3, 1, 4}, {5, 2, 6}}, {{5, 4, 5}, {5, 1, 2}}}) {
+    const Sizes &size = planes.first, &out = planes.second;
+    Tensor x = (numbers({2, size[0], size[1], size[2]}) * 2).round();
+    for (int64_t i : {1, 4, 7}) x.flatten()[x.numel() / 9 * i].fill_(std::numeric_limits<double>::quiet_NaN());
+    std::vector<Tensor> got = call("aten::adaptive_max_pool3d", {x, out});
+    auto* values = x.data_ptr<double>();
+    int64_t at = 0;
+    Tensor most = got[0].flatten(), places = got[1].flatten();
+    auto begin = [&](size_t d, int64_t i) { return i * size[d] / out[d]; };
+    auto end = [&](size_t d, int64_t i) { return ((i + 1) * size[d] + out[d] - 1) / out[d]; };
+    for (int64_t b = 0; b < 2; ++b)
+      for (int64_t i = 0; i < out[0]; ++i)
+        for (int64_t j = 0; j < out[1]; ++j)
+          for (int64_t k = 0; k < out[2]; ++k, ++at) {
+            int64_t first = -1;
+            const double* plane = values + b * size[0] * size[1] * size[2];
+            for (int64_t p = begin(0, i); p < end(0, i); ++p)
+              for (int64_t q = begin(1, j); q < end(1, j); ++q)
+                for (int64_t r = begin(2, k); r < end(2, k); ++r) {
+                  int64_t place = (p * size[1] + q) * size[2] + r;
+                  bool more = first < 0 || plane[place] > plane[first] ||
+                              (std::isnan(plane[place]) && !std::isnan(plane[first]));
+                  if (more) first = place;
+                }
+            ASSERT_EQ(places[at].item<int64_t>(), first) << "window " << at << " of " << str(out);
+            double expected = plane[first], value = most[at].item<double>();
+            ASSERT_TRUE(value == expected || (std::isnan(value) && std::isnan(expected))) << value << ", " << expected;
+          }
+  }
+}
+
 }  // namespace
 }  // namespace brasa::test

@@ -56,6 +56,34 @@ TEST(Profile, ALoopRunsOnceEachWay) {
   }
 }
 
+// What a library made for an eager call is kept for its derivative, vectors too that no result has.
+TEST(Profile, AFactorisationAndASortRunOnceForACallAndItsGradient) {
+  struct Case {
+    const char* primitive;
+    Tensor (*f)(const Tensor& x);
+  };
+  const Case cases[] = {
+      {"svd", [](const Tensor& x) { return linalg_svdvals(x); }},
+      {"svd", [](const Tensor& x) { return std::get<0>(svd(x, false)); }},
+      {"eigh", [](const Tensor& x) { return linalg_eigvalsh(x); }},
+      {"qr", [](const Tensor& x) { return std::get<1>(linalg_qr(x)); }},
+      {"upper_cholesky", [](const Tensor& x) { return linalg_cholesky(eye(5) + 0.1 * x.mm(x.t()), true); }},
+      {"sort", [](const Tensor& x) { return nanquantile(x, 0.3); }},
+  };
+  for (const Case& c : cases) {
+    Tensor x = randn({5, 5}, requires_grad());
+    c.f(x).sum().backward();
+    profile p;
+    c.f(x).sum().backward();
+    p.stop();
+    int64_t runs = 0;
+    const profiler::Averages averages = p.key_averages();
+    for (const Average& a : averages.rows())
+      if (a.kind == Kind::Kernel && a.name.starts_with("library") && a.name.ends_with(c.primitive)) runs += a.calls;
+    EXPECT_EQ(runs, 1) << c.primitive;
+  }
+}
+
 TEST(Profile, NamesOperatorsAndTheirKernels) {
   Tensor x = rand({64, 64}, requires_grad());
   profile p;

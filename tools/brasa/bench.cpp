@@ -253,6 +253,7 @@ std::pair<std::string, std::string> split(const std::string& pair) {
 
 SweepOptions sweep_of(const Options& o) {
   SweepOptions s = o.sweep;
+  s.profile = o.profile;
   s.only = o.names;
   s.seed = o.seed;
   s.device = o.device;

@@ -18,6 +18,7 @@
 #include <brasa/device.h>
 #include <brasa/elements.h>
 #include <brasa/error.h>
+#include <brasa/profiler.h>
 #include <brasa/stats.h>
 
 #include "compare.h"
@@ -87,6 +88,15 @@ class Call {
     Clock::time_point begin = Clock::now();
     for (int i = 0; i < 2 || ms_since(begin) < 1e3 * seconds; ++i) best = std::min(best, once());
     return best;
+  }
+  // What runs in three calls, as a table on the error stream.
+  void profile() {
+    profiler::ProfileOptions detail;
+    detail.record_shapes = true;
+    profiler::profile calls(detail);
+    for (int i = 0; i < 3; ++i) run_();
+    calls.stop();
+    std::fputs(calls.key_averages().table("self_time", 60).c_str(), stderr);
   }
 
  private:
@@ -219,7 +229,9 @@ void print(json line) {
 
 json timed(json call, const SweepOptions& o) {
   try {
-    call["ms"] = std::round(1e4 * Call(call, o).least(o.seconds)) / 1e4;
+    Call c(call, o);
+    call["ms"] = std::round(1e4 * c.least(o.seconds)) / 1e4;
+    if (o.profile) c.profile();
   } catch (const std::exception& e) {
     call["error"] = e.what();
   }

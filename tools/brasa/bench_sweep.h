@@ -17,7 +17,7 @@ struct SweepOptions {
   std::string backend = "eager", device = "cpu";
   uint64_t seed = 0;
   size_t draws = 100;
-  bool gradients = false, cpu_time = false;
+  bool gradients = false, cpu_time = false, profile = false;
   double milliseconds = 2, seconds = 0.1;
 };
 void add_sweep(CLI::App& bench, bool& operators, SweepOptions& o);

@@ -95,30 +95,38 @@ void factorise(const LibraryCall& call, F f) {
   });
 }
 
-constexpr auto cholesky = []<class T>(std::type_identity<T>, const LibraryCall& call) {
-  Stack in(call.inputs[0], 2);
-  // OpenBLAS 0.3.21 takes a third longer for small upper triangles than for lower ones.
-  constexpr int64_t kSmall = 256;
-  if (in.rows < kSmall) {
-    return factorise<T>(call, [&](T* a, int n, int, int ld, int64_t) {
-      int info = 0;
-      for (int j = 0; j < n; ++j) std::fill_n(a + static_cast<int64_t>(j) * n, j, T(0));
-      BRASA_LAPACK(T, potrf)("L", &n, a, &ld, &info, kLength);
-      return checked("potrf", info);
-    });
-  }
-  Stack out(call.outputs[0], 2), infos(call.outputs[1], 0);
-  // As it lies, a matrix is the transpose for LAPACK: A = L Lᴴ is conj(A) = Uᴴ U with U = Lᵀ, so nothing is turned.
+// As it lies, a matrix is the transpose for LAPACK: A = L Lᴴ is conj(A) = Uᴴ U there with U = Lᵀ, and the other way round, so nothing is turned.
+template <class T>
+void cholesky_as_it_lies(const LibraryCall& call, bool upper) {
+  Stack in(call.inputs[0], 2), out(call.outputs[0], 2), infos(call.outputs[1], 0);
+  if (in.rows == 0) return static_cast<void>(std::fill_n(infos.at<int32_t>(0), infos.count, 0));
   each(in, [&](int64_t b) {
     int n = narrow(in.rows), ld = std::max(1, n), info = 0;
     T *a = out.at<T>(b), *from = in.at<T>(b);
+    std::fill_n(a, in.rows * in.rows, T(0));
     for (int64_t i = 0; i < n; ++i) {
-      std::copy_n(from + i * n, i + 1, a + i * n);
-      std::fill_n(a + i * n + i + 1, n - i - 1, T(0));
+      int64_t first = i * n + (upper ? i : 0);
+      std::copy_n(from + first, upper ? n - i : i + 1, a + first);
     }
-    BRASA_LAPACK(T, potrf)("U", &n, a, &ld, &info, kLength);
+    BRASA_LAPACK(T, potrf)(upper ? "L" : "U", &n, a, &ld, &info, kLength);
     *infos.at<int32_t>(b) = checked("potrf", info);
   });
+}
+
+constexpr auto cholesky = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  // OpenBLAS 0.3.21 takes a third longer for small upper triangles than for lower ones.
+  constexpr int64_t kSmall = 256;
+  if (Stack(call.inputs[0], 2).rows >= kSmall) return cholesky_as_it_lies<T>(call, false);
+  factorise<T>(call, [&](T* a, int n, int, int ld, int64_t) {
+    int info = 0;
+    for (int j = 0; j < n; ++j) std::fill_n(a + static_cast<int64_t>(j) * n, j, T(0));
+    BRASA_LAPACK(T, potrf)("L", &n, a, &ld, &info, kLength);
+    return checked("potrf", info);
+  });
+};
+
+constexpr auto upper_cholesky = []<class T>(std::type_identity<T>, const LibraryCall& call) {
+  cholesky_as_it_lies<T>(call, true);
 };
 
 constexpr auto ldl = []<class T>(std::type_identity<T>, const LibraryCall& call) {
@@ -450,6 +458,7 @@ LapackFacts facts_of_lapack() {
 }
 
 const Implementation kCholesky = row("lapack potrf", "prim::cholesky", by_type<cholesky>);
+const Implementation kUpperCholesky = row("lapack potrf in place", "prim::upper_cholesky", by_type<upper_cholesky>);
 const Implementation kLdl = row("lapack sytrf", "prim::ldl", by_type<ldl>);
 const Implementation kLdlSolve = row("lapack sytrs", "prim::ldl_solve", by_type<ldl_solve>);
 const Implementation kLu = row("lapack getrf", "prim::lu", by_type<lu>);

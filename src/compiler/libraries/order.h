@@ -54,8 +54,8 @@ __extension__ using WideItem = unsigned __int128;
 template <class Item>
 inline constexpr int kPlaceBits = sizeof(Item) * 4;
 
-// Of few items comparisons take less time than counting.
-inline constexpr size_t kCountFrom = 256;
+// Of few items comparisons take less time than counting bytes.
+inline constexpr size_t kCountFrom = 96;
 
 template <class Item>
 class ItemOrder {
@@ -84,7 +84,7 @@ class ItemOrder {
 
  private:
   static constexpr int kDigit = 11;
-  static constexpr size_t kFew = 2 * kCountFrom;
+  static constexpr size_t kFew = 512;
   static constexpr Item kPlaces = (Item{1} << kPlaceBits<Item>)-1;
   static uint64_t place(Item i) { return static_cast<uint64_t>(i & kPlaces); }
   static uint64_t key(Item i) { return static_cast<uint64_t>(i >> kPlaceBits<Item>); }
@@ -222,10 +222,32 @@ class RankOrder {
   Key keys_[kMostRanked] = {}, ranks_[kMostRanked];
 };
 
+// The order of elements that have few different keys, as bytes: each key's elements are counted.
+class CountedOrder {
+ public:
+  // A few of the least are found sooner.
+  static bool fits(const Keys& keys, size_t end) {
+    constexpr uint64_t kMostKeys = 4096;
+    size_t all = keys.all.size();
+    return end > all / 4 && keys.greatest - keys.least < std::min<uint64_t>(all / 2, kMostKeys);
+  }
+  void arrange(const Keys& keys, size_t first, size_t count, int64_t* places) {
+    next_.assign(keys.greatest - keys.least + 2, 0);
+    for (uint64_t k : keys.all) ++next_[k - keys.least + 1];
+    for (size_t k = 1; k < next_.size(); ++k) next_[k] += next_[k - 1];
+    for (size_t i = 0; i < keys.all.size(); ++i)
+      if (size_t at = next_[keys.all[i] - keys.least]++ - first; at < count) places[at] = static_cast<int64_t>(i);
+  }
+
+ private:
+  std::vector<size_t> next_;
+};
+
 class KeyOrder {
  public:
   /// The places of the elements at [first, first + count) of the keys' order.
   void arrange(const Keys& keys, size_t first, size_t count, int64_t* places) {
+    if (CountedOrder::fits(keys, first + count)) return counted_.arrange(keys, first, count, places);
     if (keys.all.size() <= kMostRanked) {
       if (std::bit_width(keys.greatest - keys.least) <= 32) return few_narrow_.arrange(keys, first, count, places);
       return few_wide_.arrange(keys, first, count, places);
@@ -238,6 +260,7 @@ class KeyOrder {
   }
 
  private:
+  CountedOrder counted_;
   RankOrder<int32_t> few_narrow_;
   RankOrder<int64_t> few_wide_;
   ItemOrder<uint64_t> narrow_;

@@ -29,7 +29,7 @@ extern const Implementation kActivatedProduct, kBiasedProduct, kBiasedFloat32Pro
 // parts.cpp
 extern const Implementation kJoinParts, kSplitParts;
 // lapack.cpp
-extern const Implementation kCholesky, kCholeskyInverse, kLu, kLuOfTranspose, kLdl, kLdlSolve, kLuPermutation,
-    kTriangularSolve, kQr, kGeqrf, kHouseholderProduct, kEigh, kSvd, kEig;
+extern const Implementation kCholesky, kUpperCholesky, kCholeskyInverse, kLu, kLuOfTranspose, kLdl, kLdlSolve,
+    kLuPermutation, kTriangularSolve, kQr, kGeqrf, kHouseholderProduct, kEigh, kSvd, kEig;
 
 }  // namespace brasa::compiler

@@ -42,6 +42,7 @@ constexpr const Implementation* kTable[] = {
     &kAloneEigh,
     &kAloneSvd,
     &kCholesky,
+    &kUpperCholesky,
     &kCholeskyInverse,
     &kLu,
     &kLuOfTranspose,

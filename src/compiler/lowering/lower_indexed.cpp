@@ -48,9 +48,13 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
     if (schedule.atomic && &a == &schedule.axes.back()) pieces = ceildiv(pieces, schedule.threads);
     free.push_back(b.loop(parallel, pieces));
   }
+  // Where nothing can be updated there is no iteration.
+  Expr places(1);
+  for (int64_t d : dims) places = places * shape[d];
   Index front;
   auto updates = [&](const char* loop) {
-    for (Expr size : type_of(indices[0]).shape) front.push_back(b.loop(loop, size));
+    for (Expr size : type_of(indices[0]).shape)
+      front.push_back(b.loop(loop, front.empty() && !schedule.threads ? min(size, size * places) : size));
   };
   if (schedule.atomic) updates("block");
   if (schedule.threads) {
@@ -75,7 +79,7 @@ void lower_scatter(const Group& group, const Schedule& schedule, std::vector<Low
   Index place(shape.size()), update = front;
   for (size_t i = 0; i < dims.size(); ++i) {
     place[dims[i]] = l.expressions().picked(indices[i], front, shape[dims[i]], {});
-    mask = l.expressions().both(mask, l.expressions().within(0, 0, shape[dims[i]]));
+    if (schedule.threads) mask = l.expressions().both(mask, l.expressions().within(0, 0, shape[dims[i]]));
   }
   // A repeated index does not follow from the loops, and yet each iteration is one update.
   place[dims[0]] = b.in_each(place[dims[0]], front, shape[dims[0]]);

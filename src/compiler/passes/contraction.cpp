@@ -284,6 +284,12 @@ class Contractions {
     Shape sa = shape_of(a), sb = shape_of(b);
     Expr m = sa[rank - 2], k = sa[rank - 1], n = sb[rank - 1];
     const DType t = ops::dtype_of(a);
+    // An outer product writes its results at once, and no tiles.
+    if (!m_.gpu && context_.size_classes && ir::is_symbol(k) && context_.facts.equal(k, 1)) {
+      k = sa[rank - 1] = sb[rank - 2] = 1;
+      a = prim::reshape(a, sa);
+      b = prim::reshape(b, sb);
+    }
     // On a GPU a sum whose length nobody knows is no better than a library's.
     bool known = k.is_constant() && m.is_constant() && n.is_constant();
     if (k.is(1) || (of_vectors(m, n, k) && (!m_.gpu || known))) return product_of_vectors(a, b);

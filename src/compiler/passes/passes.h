@@ -78,6 +78,8 @@ void split_products(Primitives& p, const PassContext& context);
 void shape_contractions(Primitives& p, const PassContext& context);
 /// What is read often of an image with a border goes to memory with it.
 void write_borders(Primitives& p, const PassContext& context);
+/// On a CPU: a concatenation of whole rows from memory to memory is one of lines.
+void join_concatenated_rows(Primitives& p, const PassContext& context);
 /// On a CPU: what is read often, in steps, goes to memory in the order of reading.
 void gather_strided_reads(Primitives& p, const PassContext& context);
 /// On a GPU: products of reduced floats that are widened for them and narrowed afterwards are products of reduced floats.

@@ -42,6 +42,26 @@ bool ask_of_few(const ir::Shape& shape, const PassContext& context) {
   return known > 1;
 }
 
+// Whether a transposition's rows are as long as a vector that is transposed in registers is short: no vector is wider then.
+void ask_of_turned(const ir::Graph& graph, const PassContext& context) {
+  constexpr int64_t kFewLanes = 8;
+  auto moves_last = [](const ir::Node* n) {
+    if (prim_of(n) != Prim::Transpose) return false;
+    std::vector<int64_t> dims = int_args(n, 1);
+    return !dims.empty() && dims.back() + 1 != std::ssize(dims);
+  };
+  auto lies_turned = [&](const ir::Input& in) { return !in.strides.empty() && !in.strides.back().is(1); };
+  bool turned = std::any_of(graph.nodes().begin(), graph.nodes().end(), moves_last) ||
+                std::any_of(graph.inputs().begin(), graph.inputs().end(), lies_turned);
+  for (const ir::Output& out : graph.outputs()) {
+    const ir::Shape& shape = type_of(out.value).shape;
+    if (!turned || shape.size() < 2) continue;
+    Expr last = context.facts.known(shape.back());
+    if (!last.is_constant() && at_least(context.facts.known(ir::product(shape)), kMany, context))
+      context.facts.equal(last, kFewLanes);
+  }
+}
+
 // How far apart rows lie that follow each other, or nearly: a vector takes neighbouring ones.
 void ask_of_steps(const ir::Input& in, const PassContext& context) {
   const ir::Shape& shape = type_of(in.value).shape;
@@ -78,15 +98,17 @@ void ask_for_short_rows(Primitives& p, const PassContext& context) {
   // Sizes of results may be a call's numbers: code for each pair of them is worth it where planes become planes alone.
   for (const ir::Output& out : p.graph->outputs())
     if (ask_of(type_of(out.value).shape, context) && planes) ask_of_few(type_of(out.value).shape, context);
-  // Sums along rows of what is in no memory, such as the differences of pairs of short rows.
+  // Rows of what is in no memory: sums along them, such as of the differences of pairs of short rows, and what is repeated along them.
   for (const ir::Node* n : p.graph->nodes()) {
-    if (prim_of(n) != Prim::Reduce) continue;
-    const ir::Shape& shape = type_of(n->arg<ir::Value>(0)).shape;
+    bool sums = prim_of(n) == Prim::Reduce;
+    if (!sums && prim_of(n) != Prim::Broadcast) continue;
+    const ir::Shape& shape = type_of(sums ? n->arg<ir::Value>(0) : ir::Value{const_cast<ir::Node*>(n), 0}).shape;
     if (!shape.empty() && ir::is_symbol(shape.back())) ask_of(shape, context);
   }
   for (const ir::Node* n : p.graph->nodes())
     if (prim_of(n) == Prim::Dot) ask_of_product(n, context);
   for (const ir::Input& in : p.graph->inputs()) ask_of_steps(in, context);
+  ask_of_turned(*p.graph, context);
 }
 
 }  // namespace brasa::compiler

@@ -205,6 +205,10 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
   for (Expr e : places.exprs) {
     auto last = step(e, out.axes[out.vector]);
     if (last && (last->is(0) || last->is(1))) continue;
+    if (last && last->is(-1)) {
+      ++out.reversed;
+      continue;
+    }
     ++out.strided;
     if (!last || !last->is_constant() || std::abs(last->constant()) > kNear) ++out.gathered;
     for (size_t i = 0; i < out.axes.size(); ++i)

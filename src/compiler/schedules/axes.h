@@ -14,6 +14,7 @@ struct MergedAxes {
   size_t vector =
       0;  // the axis for vectors: the last one, or the last that is kept where the last one is shorter than a vector
   int strided = 0;   // places along it that are not neighbours
+  int reversed = 0;  // neighbours from the last one back
   int gathered = 0;  // of these, so far apart that elements are fetched one by one
   /// The axis along which some of them are.
   std::optional<size_t> neighbours;

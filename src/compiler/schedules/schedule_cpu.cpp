@@ -27,8 +27,11 @@ constexpr double kStridedWork = 4;
 constexpr int64_t kTile = 32;
 // A scatter's updates are read once for each piece of their rows, and memory sends the next lines of a long piece ahead. Threads share pieces.
 constexpr int64_t kScatterBytes = 65536, kSharedScatterBytes = 1024;
+constexpr int64_t kScatterLines = 8;
 // Elements of a window that is worth a copy of the body for each.
 constexpr int64_t kTaps = 25;
+// Lanes of vectors that are transposed in registers.
+constexpr int kMostTransposed = 16;
 // A body that may be spelled out for each lane of a vector, without what fetches its elements.
 constexpr double kShortBody = 5;
 // Bytes that memory reads and writes at once, and a piece of so many of them is long.
@@ -61,6 +64,7 @@ class Scheduler {
         s_.axes = std::move(merged.axes);
         vector_ = merged.vector;
         strided_ = merged.strided;
+        reversed_ = merged.reversed;
         gathered_ = merged.gathered;
         neighbours_ = merged.neighbours;
         again_ = merged.again;
@@ -133,7 +137,7 @@ class Scheduler {
       else if (!is_view(p) && !is_leaf(p))
         work += 2;
     }
-    return work / 8 + strided_ * kStridedWork;  // a vector's worth at a time
+    return work / 8 + strided_ * kStridedWork + reversed_;  // a vector's worth at a time
   }
 
   // Elements take one random number each, so that neighbours can share blocks of the generator.
@@ -193,9 +197,12 @@ class Scheduler {
     int copies = fills ? 1 : long_columns ? 8 : reducing ? 4 : 2;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks
     Expr along = s_.chains > 0 && last.reduced ? s_.chains_of(last) : last.extent;  // of the vector loop
+    if (transposes(each)) s_.width = std::min(s_.width, kMostTransposed);
     // Of a short axis all lies in a vector of fewer lanes, which needs no mask where it is full.
-    if (along.is_constant() && along.constant() > 0 && along.constant() < s_.width && !folded(last) && !neighbours_)
-      s_.width = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(along.constant())));
+    if (along.is_constant() && along.constant() > 0 && along.constant() < s_.width && !folded(last)) {
+      auto lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(along.constant())));
+      if (!neighbours_ || (transposes(each) && lanes >= fewest_transposed())) s_.width = lanes;
+    }
     if (along.is_constant()) copies = static_cast<int>(std::clamp<int64_t>(along.constant() / s_.width, 1, copies));
     // A step of whole rows, in which the places of all lanes are known; a long body finds them by divisions.
     if (row_) copies = static_cast<int>(row_ / std::gcd(row_, int64_t{s_.width}));
@@ -258,17 +265,19 @@ class Scheduler {
     if (reducing && last.reduced) choose_stages();
   }
 
+  // Elements are read along an axis that is not the one of vectors, by a short body.
+  bool transposes(double each) const { return neighbours_ && each - strided_ * kStridedWork <= kShortBody; }
+  int fewest_transposed() { return element_bytes() == 8 ? 4 : 8; }
+
   // A transposition in square tiles, whose lines stay in the first cache until all of them is read: the piece of the vector axis.
   int64_t in_square_tiles(const Axis& last, int64_t step, double each, double& inside) {
     Axis& rows = s_.axes[*neighbours_];
     rows.piece = kTile;
     // As many vectors as they have lanes are read along the rows, and transposed in registers.
-    constexpr int kMostTransposed = 16;
     auto fills_vectors = [&](const Axis& a) {
       return !a.extent.is_constant() || a.extent.constant() >= kTile || a.extent.constant() % s_.width == 0;
     };
-    if (s_.width >= 8 && s_.width <= kMostTransposed && each - strided_ * kStridedWork <= kShortBody &&
-        fills_vectors(last)) {
+    if (s_.width >= fewest_transposed() && transposes(each) && fills_vectors(last)) {
       if (fills_vectors(rows))
         rows.spelled_out = s_.width;
       else if (is_part_of_vectors(rows))
@@ -363,10 +372,11 @@ class Scheduler {
     // Columns of a row; of other dimensions neighbouring pieces share lines.
     bool row = !s_.axes.empty() && s_.axes.back().first + 1 == g_.domain.dims.size();
     if (row) s_.axes.back().piece = std::max(piece, bytes / 4);
-    // Vectors add elements that lie far from each other one by one.
+    // Vectors add elements that lie far from each other one by one. Of few such lines the first cache holds all that is read and written.
     if (!row && !s_.axes.empty() && work_per_element() <= kShortBody) {
       Axis& last = s_.axes.back();
       last.kind = Axis::Serial;
+      last.piece = kScatterLines;
       if (last.extent.is_constant() && last.extent.constant() <= s_.width) {
         last.spelled_out = last.extent.constant();
         last.piece = 0;
@@ -380,6 +390,7 @@ class Scheduler {
   Schedule s_;
   size_t vector_ = 0;                       // the axis for vectors
   int strided_ = 0;                         // places along the vector axis that are not neighbours
+  int reversed_ = 0;                        // neighbours that are turned round
   int gathered_ = 0;                        // of these, places that are fetched one by one
   std::optional<size_t> neighbours_;        // the axis along which some of them are
   std::optional<size_t> continued_;         // what lies behind the vector axis is read along this one

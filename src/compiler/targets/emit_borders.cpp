@@ -1,6 +1,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/targets/emitter.h"
@@ -57,7 +58,7 @@ std::optional<Emitter::Border> Emitter::border_at(const Node* comparison, int lo
     return s->kind == ir::ExprKind::Size || (s->kind == ir::ExprKind::Range && range_values_[analysis_.loop_of(s)]);
   });
   if (!known || changes(scalar_op_of(comparison->op), ahead, step->constant()).empty()) return std::nullopt;
-  return Border{comparison, ahead, step->constant()};
+  return Border{comparison, ahead, step->constant(), loop};
 }
 
 // None where no read waits for them, or where the body is too long to be there twice.
@@ -105,14 +106,43 @@ std::vector<Emitter::Border> Emitter::asked_of_tile(const Loop& loop, int copies
   return out;
 }
 
-llvm::Value* Emitter::holds_throughout(const std::vector<Border>& asked, const Loop& loop) {
+// What masks ask of the iterations of an unrolled loop, alike for all lanes, as whether a square tile has so many rows: mostly it has them all, and
+// then vectors along its rows are read whole.
+std::vector<Emitter::Border> Emitter::asked_of_copies(const Loop& loop) const {
+  std::vector<Border> out;
+  if (target_.gpu || analysis_.loops()[loop.loop].width == 1 || !loop.carries.empty() || is_long(loop.loop)) return out;
+  for (const Node* n : graph_.nodes()) {
+    if (!is(n, LoopOp::Load) || n->args[2].is_none() || !(analysis_.of(n) >> loop.loop & 1)) continue;
+    const Node* mask = n->arg<Value>(2).node;
+    ScalarOp op = scalar_op_of(mask->op);
+    Ranges copies = analysis_.of(mask) & analysis_.kind(ForKind::Unroll);
+    if ((op != ScalarOp::Lt && op != ScalarOp::Ge) || !std::has_single_bit(copies)) continue;
+    if (std::optional<Border> border = border_at(mask, std::countr_zero(copies))) out.push_back(*border);
+  }
+  return out;
+}
+
+llvm::Value* Emitter::holds_throughout(const std::vector<Border>& asked) {
   llvm::Value* all = b_.getTrue();
   for (const Border& border : asked)
-    for (Expr lane : {Expr(0), analysis_.loops()[loop.loop].extent() - 1}) {
-      llvm::Value* ahead = eval_expr(border.ahead + lane * border.step);
+    for (Expr i : {Expr(0), analysis_.loops()[border.loop].extent() - 1}) {
+      llvm::Value* ahead = eval_expr(border.ahead + i * border.step);
       all = b_.CreateAnd(all, emit_compare(scalar_op_of(border.comparison->op), i64(0), ahead, DType::Int64));
     }
   return all;
+}
+
+// Once for where these comparisons hold all along their loops, and once for any case.
+void Emitter::emit_decided(const std::vector<Border>& asked, const std::function<void()>& where_all,
+                           const std::function<void()>& otherwise) {
+  llvm::Value* all = holds_throughout(asked);
+  emit_if(all, [&] {
+    const auto others = decided_;
+    for (const Border& border : asked) decided_[border.comparison] = b_.getTrue();
+    with_frame(where_all);
+    decided_ = others;
+  });
+  emit_if(b_.CreateNot(all), [&] { with_frame(otherwise); });
 }
 
 // Whole vectors from `begin` to `end`.
@@ -135,6 +165,7 @@ void Emitter::emit_between(const std::vector<Border>& borders, const Loop& loop,
   llvm::Value *next = nullptr, *until = end;
   for (llvm::Value* c : change)
     until = b_.CreateSelect(b_.CreateICmpSGT(c, at), intrinsic(llvm::Intrinsic::smin, {until, c}), until);
+  const auto others = decided_;
   with_frame([&] {
     for (const Border& border : borders) {
       llvm::Value* ahead = b_.CreateNSWAdd(eval_expr(border.ahead), b_.CreateNSWMul(at, i64(border.step)));
@@ -143,7 +174,7 @@ void Emitter::emit_between(const std::vector<Border>& borders, const Loop& loop,
     llvm::Value *left = b_.CreateNSWSub(until, at),
                 *whole = b_.CreateNSWSub(until, b_.CreateURem(left, i64(int64_t{f.width} * copies)));
     emit_vector_part(loop, at, whole, f.width, copies, nullptr, -1);
-    decided_.clear();
+    decided_ = others;
     llvm::Value* some = b_.CreateNSWAdd(b_.CreateNSWSub(until, whole), i64(f.width - 1));
     next = b_.CreateNSWAdd(whole, b_.CreateNSWSub(some, b_.CreateURem(some, i64(f.width))));
     emit_vector_part(loop, whole, next, f.width, 1, nullptr, -1);

@@ -100,6 +100,9 @@ void Emitter::store_to(const BufferRef& p, Expr e, llvm::Value* value, llvm::Val
       emit_if(mask, [&] { b_.CreateAlignedStore(value, at, align); });
     return;
   }
+  // Nothing is written at once: a vector's place may lie behind the buffer, where writing nothing takes hundreds of steps.
+  if (mask && lanes_of(mask) == 1 && !target_.gpu)
+    return with_frame([&] { emit_if(mask, [&] { store_to(p, e, value, nullptr, streamed); }); });
   llvm::Value* whole = mask ? nullptr : vector_.whole;  // null: to be found from the mask
   bool asks = mask || whole;
   mask = full_mask(mask);

@@ -13,9 +13,9 @@ namespace {
 constexpr int64_t kMostApart = 4;  // elements between the unrolled loop's iterations
 constexpr int64_t kFewest = 4;     // of these; fewer than there are lanes are read through a mask
 
-// The matrix whose rows these vectors of 32-bit words are. Each step pairs rows whose numbers differ in one bit, and afterwards that bit
-// of a row's number is the same bit of its words' columns: first within 128 bits, then such parts as wholes, as processors have both.
-void transpose(llvm::IRBuilder<>& b, std::vector<llvm::Value*>& rows) {
+// The matrix whose rows these vectors of words are, of so many to 128 bits. Each step pairs rows whose numbers differ in one bit, and afterwards that
+// bit of a row's number is the same bit of its words' columns: first within 128 bits, then such parts as wholes, as processors have both.
+void transpose(llvm::IRBuilder<>& b, std::vector<llvm::Value*>& rows, int words) {
   const auto lanes = static_cast<int>(rows.size());
   auto pair_rows = [&](int bit, auto word) {  // the word of both rows, one behind the other, that place i gets
     for (int row = 0; row < lanes; ++row) {
@@ -30,10 +30,13 @@ void transpose(llvm::IRBuilder<>& b, std::vector<llvm::Value*>& rows) {
       rows[row | bit] = b.CreateShuffleVector(x, y, upper);
     }
   };
-  for (int bit : {2, 1})
-    pair_rows(bit, [&](int i, int half) { return i % 2 * lanes + i / 4 * 4 + half * 2 + i % 4 / 2; });
-  for (int bit = 4; bit < lanes; bit *= 2)
-    pair_rows(bit, [&](int i, int odd) { return (i / 4 * 2 + odd) * 4 + i % 4; });
+  const int within = std::min(words, lanes);
+  for (int bit = within / 2; bit > 0; bit /= 2)
+    pair_rows(bit, [&](int i, int half) {
+      return i % 2 * lanes + i / within * within + half * (within / 2) + i % within / 2;
+    });
+  for (int bit = within; bit < lanes; bit *= 2)
+    pair_rows(bit, [&](int i, int odd) { return (i / within * 2 + odd) * within + i % within; });
 }
 
 // That each of these indices is positive is what a mask asks for; false where it asks for something else.
@@ -53,18 +56,21 @@ bool positive_indices(Value mask, std::vector<Expr>& out) {
   return true;
 }
 
-bool terms_of_mask(const Node* load, std::vector<Expr>& out) {
-  return load->args[2].is_none() || positive_indices(load->arg<Value>(2), out);
-}
-
 }  // namespace
+
+bool Emitter::terms_of_mask(const Node* load, std::vector<Expr>& out) {
+  if (load->args[2].is_none()) return true;
+  auto mask = load->arg<Value>(2);
+  auto it = decided_.find(mask.node);
+  return (it != decided_.end() && it->second == b_.getTrue()) || positive_indices(mask, out);
+}
 
 // For all iterations of the unrolled loop at once; false where the load is another one.
 bool Emitter::load_transposed(const Node* n) {
   const int lanes = vector_.lanes;
   const BufferRef p = place_of(n->arg<Value>(0));
   const int64_t bytes = size_of(p.dtype);
-  if (target_.gpu || (lanes != 8 && lanes != 16) || vector_.mask || bytes > 4) return false;
+  if (target_.gpu || lanes < (bytes == 8 ? 4 : 8) || lanes > 16) return false;
   const Expr place = n->arg<Expr>(1);
   // The loop, and how far apart its iterations read.
   int loop = -1;
@@ -82,7 +88,8 @@ bool Emitter::load_transposed(const Node* n) {
     if (apart >= 1 && apart <= kMostApart) break;
     loop = -1;
   }
-  if (loop < 0 || apart * bytes % 4 != 0) return false;
+  const int64_t word = apart * bytes % 4 == 0 ? std::max<int64_t>(bytes, 4) : bytes;
+  if (loop < 0 || (word < 4 && apart > 1)) return false;
   const Expr range = analysis_.loops()[loop].range;
   auto at_first = [&](Expr e) {
     int kept = std::exchange(unrolled_[loop], backwards ? static_cast<int>(iterations) - 1 : 0);
@@ -109,7 +116,7 @@ bool Emitter::load_transposed(const Node* n) {
     else
       return false;
   }
-  if (!of_window.empty() && !target_.masks) return false;
+  if (!of_window.empty() && !target_.has_masks(bytes)) return false;
   for (int64_t i = 0; i < apart && of_window.empty(); ++i) {
     auto reads = [&](const Node* other) {
       std::vector<Expr> its;
@@ -119,10 +126,10 @@ bool Emitter::load_transposed(const Node* n) {
     if (std::none_of(graph_.nodes().begin(), graph_.nodes().end(), reads)) return false;
   }
 
-  const int64_t per_vector = lanes * 4 / bytes, vectors = apart * bytes / 4;
+  const int64_t per_vector = lanes * word / bytes, vectors = apart * bytes / word;
   auto count = static_cast<unsigned>(per_vector);
   auto* type = llvm::FixedVectorType::get(memory_type(p.dtype), count);
-  auto* words = llvm::FixedVectorType::get(b_.getInt32Ty(), static_cast<unsigned>(lanes));
+  auto* words = llvm::FixedVectorType::get(b_.getIntNTy(static_cast<unsigned>(8 * word)), static_cast<unsigned>(lanes));
   llvm::Value* left = nullptr;  // elements of the window that are there
   if (iterations < lanes) left = i64(apart * (iterations - 1) + before + 1);
   for (Expr e : of_window) {
@@ -142,7 +149,7 @@ bool Emitter::load_transposed(const Node* n) {
     for (int lane = 0; lane < lanes; ++lane) {
       auto of_lane = [&](const LaneIndex& i) { return i.base + i.stride * lane; };
       llvm::Value* at = address(p, of_lane(index) - before + v * per_vector);
-      llvm::Value* there = nullptr;
+      llvm::Value* there = vector_.mask ? b_.CreateExtractElement(vector_.mask, lane) : nullptr;
       for (Expr e : of_lanes) {
         llvm::Value* positive = b_.CreateICmpSGT(eval_expr(of_lane(lane_index(e))), i64(0));
         there = there ? b_.CreateAnd(there, positive) : positive;
@@ -154,15 +161,15 @@ bool Emitter::load_transposed(const Node* n) {
                             : b_.CreateAlignedLoad(type, at, align);
       columns[v].push_back(b_.CreateBitCast(x, words));
     }
-    transpose(b_, columns[v]);
+    transpose(b_, columns[v], static_cast<int>(16 / word));
   }
   auto* result = llvm::FixedVectorType::get(memory_type(p.dtype), static_cast<unsigned>(lanes));
   const int kept = unrolled_[loop];
   for (int i = 0; i < iterations; ++i) {
     int64_t byte = (apart * i + before) * bytes;
-    llvm::Value* x = columns[byte / 4 / lanes][byte / 4 % lanes];
-    if (byte % 4) x = b_.CreateLShr(x, number(words, byte % 4 * 8));
-    if (bytes < 4)
+    llvm::Value* x = columns[byte / word / lanes][byte / word % lanes];
+    if (byte % word) x = b_.CreateLShr(x, number(words, byte % word * 8));
+    if (bytes < word)
       x = b_.CreateTrunc(
           x, llvm::FixedVectorType::get(b_.getIntNTy(static_cast<unsigned>(8 * bytes)), static_cast<unsigned>(lanes)));
     unrolled_[loop] = static_cast<int>(backwards ? iterations - 1 - i : i);

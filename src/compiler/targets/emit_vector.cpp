@@ -22,6 +22,14 @@ bool reads_values(Expr place) {
 }
 
 void Emitter::emit_vector(const Loop& loop) {
+  auto steps = [&] { emit_steps(loop); };
+  if (const std::vector<Border> asked = asked_of_copies(loop); !asked.empty())
+    emit_decided(asked, steps, steps);
+  else
+    steps();
+}
+
+void Emitter::emit_steps(const Loop& loop) {
   const For& f = analysis_.loops()[loop.loop];
   Expr n = at_copy(f.extent());
   llvm::Value* end = eval_expr(n);
@@ -44,17 +52,10 @@ void Emitter::emit_vector(const Loop& loop) {
       streamed_.clear();
       emit_if(b_.CreateNot(far), [&] { with_frame(part); });
     };
-    if (const std::vector<Border> asked = asked_of_tile(loop, copies); !asked.empty()) {
-      llvm::Value* all = holds_throughout(asked, loop);
-      emit_if(all, [&] {
-        for (const Border& border : asked) decided_[border.comparison] = b_.getTrue();
-        with_frame([&] { emit(alike); });
-        decided_.clear();
-      });
-      emit_if(b_.CreateNot(all), [&] { with_frame(steps); });
-    } else {
+    if (const std::vector<Border> asked = asked_of_tile(loop, copies); !asked.empty())
+      emit_decided(asked, [&] { emit(alike); }, steps);
+    else
       emit(steps);
-    }
     done = stop;
     if (n.is_constant()) from += count * width;
   };

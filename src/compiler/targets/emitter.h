@@ -97,6 +97,7 @@ class Emitter {
 
   // emit_vector.cpp: vector loops
   void emit_vector(const Loop& loop);
+  void emit_steps(const Loop& loop);
   void emit_rest(const Loop& loop, llvm::Value* start, llvm::Value* end, int64_t count);
   void mask_end(llvm::Value* left, bool mostly_whole);
   bool ends_masked(int loop);
@@ -113,10 +114,14 @@ class Emitter {
     const ir::Node* comparison;
     ir::Expr ahead;
     int64_t step;
+    int loop;
   };
   std::vector<Border> borders_of(const Loop& loop) const;
   std::vector<Border> asked_of_tile(const Loop& loop, int copies) const;
-  llvm::Value* holds_throughout(const std::vector<Border>& asked, const Loop& loop);
+  std::vector<Border> asked_of_copies(const Loop& loop) const;
+  llvm::Value* holds_throughout(const std::vector<Border>& asked);
+  void emit_decided(const std::vector<Border>& asked, const std::function<void()>& where_all,
+                    const std::function<void()>& otherwise);
   std::optional<Border> border_at(const ir::Node* comparison, int loop) const;
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
@@ -255,6 +260,7 @@ class Emitter {
 
   // emit_transposed.cpp
   bool load_transposed(const ir::Node* n);
+  bool terms_of_mask(const ir::Node* load, std::vector<ir::Expr>& out);
 
   // emit_tiles.cpp
   void configure_tiles();

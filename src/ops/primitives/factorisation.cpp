@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ops/decompose.h"
 #include "ops/primitives/factorisation.h"
 #include "ops/primitives/families.h"
 
@@ -34,6 +35,10 @@ std::array<Value, N> several(const char* name, Args args) {
 }  // namespace
 
 std::array<Value, 2> cholesky(Value a) { return several<2>("prim::cholesky", {square("linalg.cholesky", a)}); }
+std::array<Value, 2> upper_cholesky(Value a) {
+  std::vector<Value> r = taken_or_composed("prim::upper_cholesky", {square("linalg.cholesky", a)});
+  return {r[0], r[1]};
+}
 std::array<Value, 3> lu(Value a) { return several<3>("prim::lu", {a}); }
 std::array<Value, 3> ldl(Value a, bool hermitian) {
   return several<3>("prim::ldl", {square("linalg.ldl_factor", a), hermitian});

@@ -43,6 +43,9 @@ inline Type with(const Type& t, std::initializer_list<Expr> last, std::optional<
 // Of eigenvalues and singular values of real matrices and Hermitian ones.
 inline DType part(const Type& t) { return real_part_of(t.dtype); }
 
+/// The gradient by A = L Lᴴ, of the cotangent of L.
+Value cholesky_gradient(Value l, Value ct);
+
 // Evaluation.
 
 using Complex = std::complex<double>;

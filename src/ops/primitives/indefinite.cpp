@@ -20,6 +20,7 @@ void check_ldl_pivots(const std::vector<int64_t>& pivots) {
 void add_indefinite(Table& t) {
   t.prim("ldl(Tensor a, bool hermitian) -> (Tensor ld, Tensor pivots, Tensor info)")
       .kind(Kind::Whole)
+      .costly()
       .doc(
           "A = L D Lᵀ of the lower triangle with the pivots of Bunch and Kaufman, as LAPACK's sytrf; hermitian: L D Lᴴ, as hetrf.")
       .type([](const Args& args) {

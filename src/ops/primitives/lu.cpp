@@ -66,6 +66,7 @@ std::vector<Value> lu_jvp(const Node& node, Cotangents t) {
 void add_lu(Table& t) {
   t.prim("lu(Tensor a) -> (Tensor lu, Tensor pivots, Tensor info)")
       .kind(Kind::Whole)
+      .costly()
       .doc("Partial pivoting, as LAPACK's getrf: row k was exchanged with row pivots[k], from 1.")
       .type([](const Args& args) {
         const Type& a = matrices("linalg.lu_factor", args);

@@ -52,6 +52,7 @@ std::vector<Value> qr_jvp(const Node& node, Cotangents t) {
 void add_orthogonal(Table& t) {
   t.prim("qr(Tensor a, bool complete) -> (Tensor q, Tensor r)")
       .kind(Kind::Whole)
+      .costly()
       .doc("By Householder's reflectors; R's diagonal has the signs that LAPACK gives.")
       .type([](const Args& args) {
         const Type& a = matrices("linalg.qr", args);
@@ -72,6 +73,7 @@ void add_orthogonal(Table& t) {
       .vjp(qr_vjp);
   t.prim("geqrf(Tensor a) -> (Tensor reflectors, Tensor tau)")
       .kind(Kind::Whole)
+      .costly()
       .doc("R in and above the diagonal, below it v of the reflectors I - tau v vᴴ, whose leading 1 is not stored.")
       .no_gradient()
       .type([](const Args& args) {

@@ -221,6 +221,7 @@ void add_scan(Table& t) {
 void add_sort(Table& t) {
   t.prim("sort(Tensor x, int dim, bool descending, SymInt first, SymInt count) -> (Tensor values, Tensor indices)")
       .kind(Kind::Whole)
+      .costly()
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
         auto [values, indices] =
             prim::sort(in[0], n.arg<Expr>(1).constant() + 1, n.arg<bool>(2), n.arg<Expr>(3), n.arg<Expr>(4));

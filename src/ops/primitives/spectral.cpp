@@ -126,6 +126,7 @@ std::vector<Value> eig_jvp(const Node& n, Cotangents t) {
 void add_spectral(Table& t) {
   t.prim("eigh(Tensor a, bool with_vectors) -> (Tensor values, Tensor vectors)")
       .kind(Kind::Whole)
+      .costly()
       .doc("Of the Hermitian matrix with this lower triangle; ascending.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.eigh", args);
@@ -147,6 +148,7 @@ void add_spectral(Table& t) {
       .vjp(eigh_vjp);
   t.prim("svd(Tensor a, bool full, bool with_vectors) -> (Tensor u, Tensor s, Tensor vh)")
       .kind(Kind::Whole)
+      .costly()
       .doc("A = U diag(S) Vᴴ, S descending.")
       .type([](const Args& args) {
         const Type& a = matrices("linalg.svd", args);
@@ -169,6 +171,7 @@ void add_spectral(Table& t) {
       .vjp(svd_vjp);
   t.prim("eig(Tensor a, bool with_vectors) -> (Tensor re, Tensor im, Tensor vectors_re, Tensor vectors_im)")
       .kind(Kind::Whole)
+      .costly()
       .doc("Eigenvalues and vectors of norm 1 of a general matrix, as real and imaginary parts.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.eig", args);

@@ -2,15 +2,19 @@
 
 // Cholesky's factor, and systems with a triangle.
 namespace brasa::ops::factorisation {
-namespace {
 
-std::vector<Value> cholesky_vjp(const Node& n, Cotangents cts, const std::vector<bool>&) {
-  if (!cts[0]) return {Value{}};
-  Value l = result_of(n), phi = mm(mh(l), cts[0]);
+Value cholesky_gradient(Value l, Value ct) {
+  Value phi = mm(mh(l), ct);
   // The diagonal as it is: PyTorch's gradients keep its imaginary part, on which no loss depends.
   Value inner = 0.5 * (tril(phi) + mh(tril(phi, -1)));
   Value left = solve_triangle(conj(l), inner, {.transposed = true});
-  return {solve_triangle_right(l, left, {})};
+  return solve_triangle_right(l, left, {});
+}
+
+namespace {
+
+std::vector<Value> cholesky_vjp(const Node& n, Cotangents cts, const std::vector<bool>&) {
+  return {cts[0] ? cholesky_gradient(result_of(n), cts[0]) : Value{}};
 }
 std::vector<Value> cholesky_jvp(const Node& n, Cotangents t) {
   Value l = result_of(n), inner = solve_triangle(l, symmetrised(t[0]), {});
@@ -47,6 +51,7 @@ std::vector<Value> triangular_jvp(const Node& n, Cotangents t) {
 void add_triangular(Table& t) {
   t.prim("cholesky(Tensor a) -> (Tensor l, Tensor info)")
       .kind(Kind::Whole)
+      .costly()
       .doc("A = L Lᴴ of the lower triangle; info is the order of the first minor that is not positive, or 0.")
       .type([](const Args& args) {
         const Type& a = squares("linalg.cholesky", args);

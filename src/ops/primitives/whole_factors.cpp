@@ -7,6 +7,13 @@ namespace brasa::ops {
 namespace factorisation {
 namespace {
 
+std::array<Value, 2> upper_cholesky(Value a) {
+  auto [l, info] = prim::cholesky(mh(a));
+  return {mh(l), info};
+}
+std::vector<Value> upper_cholesky_vjp(const Node& n, Cotangents cts, const std::vector<bool>&) {
+  return {cts[0] ? mh(cholesky_gradient(mh(result_of(n)), mh(cts[0]))) : Value{}};
+}
 std::array<Value, 3> lu_of_transpose(Value a) {
   auto [lu, pivots, info] = prim::lu(mt(a));
   return {mt(lu), pivots, info};
@@ -17,6 +24,16 @@ Value product_of_reflectors(Value a, Value tau) { return reflected(a, tau, Value
 }  // namespace
 
 void add_whole_factors(Table& t) {
+  t.prim("upper_cholesky(Tensor a) -> (Tensor u, Tensor info)")
+      .kind(Kind::Whole)
+      .doc("A = Uᴴ U of the upper triangle; info as prim::cholesky's.")
+      .type([](const Args& args) {
+        const Type& a = squares("linalg.cholesky", args);
+        return std::vector<Type>{with(a, {columns(a), columns(a)}), with(a, {}, DType::Int32)};
+      })
+      .composed(upper_cholesky)
+      .vjp(upper_cholesky_vjp)
+      .samples({{floats(1, 1).in(1, 2)}, {floats(2, 1, 1).in(1, 2)}, {floats(0, 0)}});
   t.prim("lu_of_transpose(Tensor a) -> (Tensor lu, Tensor pivots, Tensor info)")
       .kind(Kind::Whole)
       .doc("The transposes of prim::lu's factors of the transposes of square matrices: LAPACK's in their own memory.")
