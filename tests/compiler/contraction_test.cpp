@@ -110,10 +110,10 @@ Options of_unknown_sizes() {
   return options;
 }
 
-// Parts of even length, and what is left; a batch stands before or behind the sum.
+// Parts of even length, and what is left; a batch stands before or behind the sum. With AVX2, whose panels are narrow, shorter sums are one.
 TEST(Dot, LongSumsOfUnknownSize) {
   const Options options = of_unknown_sizes();
-  for (int64_t sum : {4100, 8192, 8193}) {
+  for (int64_t sum : {16400, 32768, 32769}) {
     Report report = check(
         {{DType::Float32, {sum, 20}, 0, 1}, {DType::Float32, {33, sum}, 0, 1}},
         [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {0}, {1}, {}, {})}; }, options);
@@ -124,7 +124,7 @@ TEST(Dot, LongSumsOfUnknownSize) {
   }
   // Neighbours are one sum.
   Report report = check(
-      {{DType::Float32, {82, 51, 20}, 0, 1}, {DType::Float32, {33, 82, 51}, 0, 1}},
+      {{DType::Float32, {328, 51, 20}, 0, 1}, {DType::Float32, {33, 328, 51}, 0, 1}},
       [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {0, 1}, {1, 2}, {}, {})}; }, options);
   EXPECT_NE(report.kernels.back().find("reduce"), std::string::npos) << report.kernels.back();
 }
