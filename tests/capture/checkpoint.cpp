@@ -3,7 +3,6 @@
 #include <brasa/nn.h>
 #include <brasa/optim.h>
 #include <brasa/saved_tensors.h>
-#include <algorithm>
 
 #include <algorithm>
 #include <random>
