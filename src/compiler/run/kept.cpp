@@ -22,6 +22,7 @@ void KeptRun::record(size_t arena_bytes, const std::function<void(runtime::Strea
   launches_.clear();
   calls_.clear();
   work_.clear();
+  ++records_;
   runtime::Stream keeping = keeper_.begin_keeping(stream_);
   recording_ = true;
   try {
@@ -56,12 +57,12 @@ std::optional<KeptRun::Begun> KeptRun::begin(std::span<const runtime::Slot> give
   if (!same || refused_ || work_.size() < 2 || !copies_.empty()) return std::nullopt;
   std::lock_guard lock(work_[0]->mutex());
   work_[0]->run(stream_);
-  return Begun{this, work_[0]->runs()};
+  return Begun{this, records_, work_[0]->runs()};
 }
 
 void KeptRun::run(const std::optional<Begun>& begun) {
   std::lock_guard lock(work_[0]->mutex());
-  bool counts = begun && begun->run == this && !first_changed_ && work_.size() > 1 && work_[0]->runs() == begun->runs;
+  bool counts = begun && begun->run == this && begun->record == records_ && begun->runs == work_[0]->runs();
   for (size_t part = counts ? 1 : 0; part < work_.size(); ++part) work_[part]->run(stream_);
 }
 
@@ -77,7 +78,6 @@ void KeptRun::launch(const runtime::Launch& launch, runtime::Stream stream) {
   Kept& kept = launches_[next_++];
   if (!kept.number || std::equal(slots.begin(), slots.end(), kept.slots.begin(), kept.slots.end())) return;
   work_[kept.part]->change(*kept.number, launch);
-  first_changed_ = first_changed_ || kept.part + 1 < work_.size();
   kept.slots.assign(slots.begin(), slots.end());
 }
 
@@ -94,13 +94,11 @@ void KeptRun::call(std::span<const int> buffers, std::span<void* const> operands
 bool KeptRun::walked_with(std::span<const runtime::Slot> given) {
   if (!recorded() || !given_ || !std::equal(given.begin(), given.end(), given_->begin(), given_->end())) return false;
   if (messages_) device_.expect(stream_, messages_, first_check_);
-  first_changed_ = false;
   return true;
 }
 
 void KeptRun::begin_walk() {
   given_.reset();  // until the end: an error may come between
-  first_changed_ = false;
   next_ = next_call_ = 0;
   moved_.clear();
 }

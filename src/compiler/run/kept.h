@@ -51,10 +51,11 @@ class KeptRun {
   /// In a record's walk: what comes now is not part of what may run ahead.
   void end_first_part();
 
-  /// A first part that is given to the device: it counts as long as nothing else ran in its memory.
+  /// A first part that is given to the device: it counts as long as nothing else ran in its memory, and the work is the same. What its inputs
+  /// are decides all of its slots.
   struct Begun {
-    const KeptRun* run = nullptr;
-    uint64_t runs = 0;
+    const KeptRun* run;
+    uint64_t record, runs;
   };
   /// Gives it, if it can be, for a run that is given first what the walk before was.
   std::optional<Begun> begin(std::span<const runtime::Slot> given);
@@ -99,7 +100,7 @@ class KeptRun {
   std::shared_ptr<const PreparedValues::Made> prepared_;
   std::optional<std::vector<uint64_t>> contents_;
   std::vector<std::unique_ptr<runtime::KeptWork>> work_;  // its parts
-  bool first_changed_ = false;                            // by the walk before
+  uint64_t records_ = 0;                                  // how often there was new work
   std::vector<Kept> launches_;
   std::vector<std::vector<void*>> calls_;
   size_t next_ = 0, next_call_ = 0;
