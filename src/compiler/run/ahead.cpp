@@ -49,6 +49,13 @@ bool CompiledGraph::takes_ahead(size_t i, const Operand& input, const runtime::D
   return i < parts_.by_value.size() && (parts_.by_value[i] || (&place == &device_ && takes_address(input.data)));
 }
 
+namespace {
+bool begins_with(std::span<const Operand> inputs, std::span<const Operand> first) {
+  auto same = [](const Operand& a, const Operand& b) { return a.data == b.data; };
+  return std::equal(first.begin(), first.end(), inputs.begin(), same);
+}
+}  // namespace
+
 class CompiledGraph::Ahead final : public RunAhead {
  public:
   explicit Ahead(std::shared_ptr<const CompiledGraph> graph)
@@ -81,10 +88,8 @@ class CompiledGraph::Ahead final : public RunAhead {
   void finish(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) override {
     const CompiledGraph& g = *graph_;
     if (error_) std::rethrow_exception(error_);
-    auto same = [](const Operand& a, const Operand& b) { return a.data == b.data; };
     bool counts = done_ > 0 && arena_->stream == runtime::current_stream(g.device_) &&
-                  std::equal(inputs_.begin(), inputs_.begin() + static_cast<ptrdiff_t>(count_), inputs.begin(), same) &&
-                  g.takes(inputs, outputs) &&
+                  begins_with(inputs, std::span(inputs_).first(count_)) && g.takes(inputs, outputs) &&
                   (!prepared_ || PreparedValues::contents(g.parts_.prepared_of, symbols, inputs) == prepared_->of);
     if (counts) {
       Symbols all;
@@ -161,15 +166,13 @@ class CompiledGraph::KeptAhead final : public RunAhead {
   void finish(const int64_t* symbols, std::span<const Operand> inputs, std::span<const Operand> outputs) override {
     const CompiledGraph& g = *graph_;
     if (error_) std::rethrow_exception(error_);
-    auto same = [](const Operand& a, const Operand& b) { return a.data == b.data; };
-    bool counts = begun_ && stream_ == runtime::current_stream(g.device_) &&
-                  std::equal(inputs_.begin(), inputs_.end(), inputs.begin(), same);
+    bool counts = begun_ && stream_ == runtime::current_stream(g.device_) && begins_with(inputs, inputs_);
     Symbols all;
     g.run_with_defined(g.with_defined(symbols, all), inputs, outputs, counts ? begun_ : std::nullopt);
   }
 
  private:
-  size_t needed() const { return graph_->needs_[graph_->first_part_ - 1]; }
+  size_t needed() const { return graph_->needs_.back(); }
   void begin() {
     const CompiledGraph& g = *graph_;
     stream_ = runtime::current_stream(g.device_);
@@ -197,8 +200,7 @@ class CompiledGraph::KeptAhead final : public RunAhead {
 std::unique_ptr<RunAhead> run_ahead(std::shared_ptr<const Executable> executable) {
   auto graph = std::dynamic_pointer_cast<const CompiledGraph>(executable);
   if (!graph || graph->needs_.empty()) return nullptr;
-  if (graph->first_part_) return std::make_unique<CompiledGraph::KeptAhead>(std::move(graph));
-  if (graph->keeper_) return nullptr;
+  if (graph->keeper_) return std::make_unique<CompiledGraph::KeptAhead>(std::move(graph));
   return std::make_unique<CompiledGraph::Ahead>(std::move(graph));
 }
 

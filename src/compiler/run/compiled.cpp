@@ -381,7 +381,7 @@ void CompiledGraph::run_steps(size_t n, const Run& r) const {
   // What ran ahead is only now known to be due.
   for (size_t done = 0; done < n; ++done) check(parts_.batches[done].end - 1, r);
   for (; n < parts_.batches.size(); ++n) {
-    if (r.kept && n > 0 && n == first_part_) r.kept->end_first_part();
+    if (r.kept && n > 0 && n == needs_.size()) r.kept->end_first_part();
     const Batch& b = parts_.batches[n];
     bool several = b.end - b.begin > 1;
     BaselineTime time(*this, b);

@@ -178,7 +178,8 @@ class CompiledGraph final : public Executable {
   std::vector<Buffer> buffers_;
   SizeProgram arena_bytes_, prepared_bytes_;
   mutable PreparedValues prepared_;
-  std::vector<size_t> needs_;  // of the first batches: how many of the first inputs they and those before them need
+  // Of the first batches, those that may run ahead: how many of the first inputs they and those before them need.
+  std::vector<size_t> needs_;
   std::vector<int> input_buffers_;  // by input; -1: nothing reads it
   bool single_;
   std::vector<std::shared_ptr<BaselineKernel>> baseline_;  // those that began with baseline code, each once
@@ -189,7 +190,6 @@ class CompiledGraph final : public Executable {
   std::vector<const Step*> first_kernels_;
   runtime::KeepsWork* keeper_ = nullptr;  // null: launches are not kept
   std::vector<bool> same_;                // by batch: all of its slots are the same in each kept run
-  size_t first_part_ = 0;                 // batches of a kept run that may run ahead
   std::vector<const Check*> noted_;       // those that a device looks at
   mutable KeptRuns kept_;
   mutable Mutex unaligned_mutex_;

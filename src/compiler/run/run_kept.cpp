@@ -57,7 +57,8 @@ void CompiledGraph::plan_first_part() {
   plan_ahead();
   size_t first = needs_.size();
   while (first > 0 && 2 * needs_[first - 1] > parts_.by_value.size()) --first;
-  if (first >= kFewest && 4 * first >= parts_.batches.size() && first < parts_.batches.size()) first_part_ = first;
+  bool pays = first >= kFewest && 4 * first >= parts_.batches.size() && first < parts_.batches.size();
+  needs_.resize(pays ? first : 0);
 }
 
 // From the next run on the kept work has them in memory of its own.

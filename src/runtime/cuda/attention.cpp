@@ -60,8 +60,7 @@ void add_heads(std::vector<Slot>& slots, const Heads& h, int64_t bytes) {
   for (int64_t step : {h.batch, h.head, h.row}) slots.push_back(static_cast<Slot>(bytes * step));
 }
 void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializer_list<Heads> heads,
-            std::initializer_list<void*> vectors, std::initializer_list<const Heads*> sums, Device& device,
-            Stream stream) {
+            std::initializer_list<void*> vectors, std::initializer_list<Heads> sums, Device& device, Stream stream) {
   AttentionKind kind = kind_of(a, heads, device);
   kind.grouped = kind.grouped && pass != AttentionPass::ForwardOfHead;
   kind.tall = !kind.grouped && is_tall(pass, a, rows, device);
@@ -75,7 +74,7 @@ void launch(AttentionPass pass, const Attention& a, int64_t rows, std::initializ
   for (const Heads& h : heads) add_heads(slots, h, element_of(kind));
   for (void* v : vectors) slots.push_back(reinterpret_cast<Slot>(v));
   if (kind.summed)
-    for (const Heads* h : sums) add_heads(slots, *h, size_of(DType::Float32));
+    for (const Heads& h : sums) add_heads(slots, h, size_of(DType::Float32));
   kernel.launch(a.batches * a.heads * tiles, slots, device, stream);
 }
 
@@ -139,17 +138,17 @@ void run_attention_backward(const Attention& given, const Heads& ct, const Heads
                             const AttentionGradients* sums, Device& device, Stream stream) {
   Attention a = given;
   a.kind.summed = sums != nullptr;
-  if (!sums) sums = &to;  // which nothing reads
+  const AttentionGradients of_rows = sums ? *sums : AttentionGradients{};
   if (is_reduced_floating(a.kind.dtype) && is_of_head(a, device))
     return launch(AttentionPass::BackwardOfHead, a, a.keys,
                   {a.query, a.key, a.value, ct, out, to.by_query, to.by_key, to.by_value}, {a.log_sum},
-                  {&sums->by_query, &sums->by_key, &sums->by_value}, device, stream);
+                  {of_rows.by_query, of_rows.by_key, of_rows.by_value}, device, stream);
   auto bytes = static_cast<size_t>(a.batches * a.heads * a.queries * size_of(DType::Float32));
   Scratch inner(bytes, device, stream);  // Σ ct · out over the features
   launch(AttentionPass::ByQuery, a, a.queries, {a.query, a.key, a.value, ct, out, to.by_query},
-         {a.log_sum, inner.data()}, {&sums->by_query}, device, stream);
+         {a.log_sum, inner.data()}, {of_rows.by_query}, device, stream);
   launch(AttentionPass::ByKey, a, a.keys, {a.query, a.key, a.value, ct, to.by_key, to.by_value},
-         {a.log_sum, inner.data()}, {&sums->by_key, &sums->by_value}, device, stream);
+         {a.log_sum, inner.data()}, {of_rows.by_key, of_rows.by_value}, device, stream);
 }
 
 bool sums_attention_gradients(DType dtype, int64_t features) {
