@@ -494,7 +494,7 @@ std::pair<double, double> host_times(F f, const Tensor& x) {
   return {least(compile(f, {.backend = "nothing"})), skipped};
 }
 
-// Prints what docs/performance.md has.
+// Prints what docs/performance/compilation.md has.
 TEST(Pure, SkippingCostsLittleOfARecording) {
   std::vector<Tensor> met;
   for (int i = 0; i < 300; ++i) met.push_back(numbers({4}).clone());
