@@ -18,7 +18,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Operands {
   Value query, key, value, mask;  // [N, heads, length, features], wide
-  bool causal;
+  std::optional<Expr> diagonal;   // row 0 attends to the keys up to this one, row 1 to one more
   Value scale;
   Shape scores;
 };
@@ -45,7 +45,7 @@ Operands operands(Value q, Value k, Value v, double dropout, bool causal, Value 
              to_opmath(k),
              to_opmath(v),
              mask,
-             causal,
+             causal ? std::optional(Expr(0)) : std::nullopt,
              {},
              {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)}};
   DType t = dtype_of(o.query);
@@ -56,7 +56,7 @@ Operands operands(Value q, Value k, Value v, double dropout, bool causal, Value 
 Value scores(const Operands& o) {
   Value s = prim::dot_general(o.query, o.key, {3}, {3}, {0, 1}, {0, 1}) * o.scale;
   Value never = constant_like(s, -kInfinity);
-  if (o.causal) s = prim::select(band(o.scores, "le", 0), s, never);
+  if (o.diagonal) s = prim::select(band(o.scores, "le", *o.diagonal), s, never);
   if (!o.mask) return s;
   Value mask = broadcast_to(o.mask, o.scores);
   return dtype_of(mask) == DType::Bool ? prim::select(mask, s, never) : s + convert(mask, dtype_of(s));
@@ -89,15 +89,21 @@ std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causa
 }
 
 // dV = Pᵀ dO, dS = P (dO Vᵀ - Σ dO O) scale, dQ = dS K, dK = dSᵀ Q with P = exp(S - logsumexp); `inner` is Σ dO O.
-// The fourth result is dS, which an added mask has too.
-std::array<Value, 4> cotangents(const Operands& o, Value g, Value q, Value k, Value v, Value log_sum, Value inner) {
+// The fourth result is dS, which an added mask has too. All are wide; products are of operands that are rounded to the cotangent's dtype, as
+// in PyTorch's kernels, so that those of narrow floats are multiplied as such.
+std::array<Value, 4> wide_cotangents(const Operands& o, Value g, Value log_sum, Value inner) {
+  auto rounded = [&](Value v) { return to_opmath(convert(v, dtype_of(g))); };
   Value wide = to_opmath(g);
   Value p = exp_beside_one(scores(o) - by_row(to_opmath(log_sum), o));
-  Value dv = prim::dot_general(p, wide, {2}, {2}, {0, 1}, {0, 1});
+  Value dv = prim::dot_general(rounded(p), wide, {2}, {2}, {0, 1}, {0, 1});
   Value dp = prim::dot_general(wide, o.value, {3}, {3}, {0, 1}, {0, 1});
-  Value added = p * (dp - by_row(inner, o)), ds = added * o.scale;
+  Value added = p * (dp - by_row(inner, o)), ds = rounded(added * o.scale);
   Value dq = prim::dot_general(ds, o.key, {3}, {2}, {0, 1}, {0, 1});
   Value dk = prim::dot_general(ds, o.query, {2}, {2}, {0, 1}, {0, 1});
+  return {dq, dk, dv, added};
+}
+std::array<Value, 4> cotangents(const Operands& o, Value g, Value q, Value k, Value v, Value log_sum, Value inner) {
+  auto [dq, dk, dv, added] = wide_cotangents(o, g, log_sum, inner);
   return {convert(dq, dtype_of(q)), convert(dk, dtype_of(k)), convert(dv, dtype_of(v)), added};
 }
 
@@ -129,6 +135,39 @@ std::array<Value, 3> whole_backward(Value g, Value q, Value k, Value v, Value ou
   auto [dq, dk, dv, added] = cotangents(operands(q, k, v, causal, scale), g, q, k, v, log_sum, inner);
   return {heads_inside(dq), heads_inside(dk), heads_inside(dv)};
 }
+// --- a block of one head's rows and keys, for targets that compute attention block by block ---
+
+class BlockGraph {
+ public:
+  BlockGraph(const AttentionBlock& b, ir::Facts& facts) : block_(b), builder_(*graph_, facts) {}
+
+  Value rows() { return input(block_.dtype, {block_.rows, block_.features}); }
+  Value keys() { return input(block_.dtype, {block_.keys, block_.features}); }
+  Value by_row() { return input(opmath(block_.dtype), {block_.rows}); }
+  Value sum(Expr length) { return input(opmath(block_.dtype), {length, block_.features}); }
+  Operands of(Value q, Value k, Value v) {
+    Operands o = operands(q, k, v, false, block_.scale);
+    o.diagonal = block_.diagonal;
+    return o;
+  }
+  /// In the place of an input, or in memory of its own.
+  void output(Value v, Value into = {}) { graph_->outputs().push_back({v, into ? graph_->input_index(into) : -1, {}}); }
+  std::unique_ptr<ir::Graph> take() { return std::move(graph_); }
+
+ private:
+  // With the dimensions in front that heads have.
+  Value input(DType dtype, Shape shape) {
+    shape.insert(shape.begin(), {1, 1});
+    return graph_->add_input({dtype, shape, false});
+  }
+
+  const AttentionBlock& block_;
+  std::unique_ptr<ir::Graph> graph_ = std::make_unique<ir::Graph>(ir::Level::Primitives);
+  Builder builder_;
+};
+
+Value along_row(Value v, Value like) { return prim::broadcast(v, shape_of(like), {0, 1, 2}); }
+
 std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
   Value out = heads_inside(const_cast<Node&>(n).out()), log_sum = const_cast<Node&>(n).out(1);
   Value g = cts[0] ? heads_inside(cts[0]) : zeros_like(out);
@@ -246,6 +285,47 @@ std::vector<Value> efficient_backward(Value g, Value q, Value k, Value v, Value 
 
 }  // namespace
 
+std::unique_ptr<ir::Graph> attention_block(const AttentionBlock& block, ir::Facts& facts) {
+  BlockGraph g(block, facts);
+  Value q = g.rows(), k = g.keys(), v = g.keys(), most = g.by_row(), total = g.by_row(), out = g.sum(block.rows);
+  Operands o = g.of(q, k, v);
+  Value s = scores(o), now = prim::binary("max", most, prim::reduce(s, {3}, "max"));
+  Value finite = where(eq(now, -kInfinity), zeros_like(now), now);
+  Value e = exp_beside_one(s - by_row(finite, o)), before = exp_beside_one(most - finite);
+  Value by_value = prim::dot_general(to_opmath(convert(e, block.dtype)), o.value, {3}, {2}, {0, 1}, {0, 1});
+  g.output(now, most);
+  g.output(total * before + prim::reduce(e, {3}, "add"), total);
+  g.output(out * along_row(before, out) + by_value, out);
+  return g.take();
+}
+
+std::unique_ptr<ir::Graph> attention_end(const AttentionBlock& block, ir::Facts& facts) {
+  BlockGraph g(block, facts);
+  Value most = g.by_row(), total = g.by_row(), out = g.sum(block.rows), empty = eq(total, 0);
+  Value safe = where(empty, constant_like(total, 1), total);
+  g.output(convert(out / along_row(safe, out), block.dtype));
+  g.output(where(empty, zeros_like(total), log(safe) + most));
+  return g.take();
+}
+
+std::unique_ptr<ir::Graph> attention_backward_end(const AttentionBlock& block, ir::Facts& facts) {
+  BlockGraph g(block, facts);
+  g.output(convert(g.sum(block.rows), block.dtype));
+  return g.take();
+}
+
+std::unique_ptr<ir::Graph> attention_block_backward(const AttentionBlock& block, ir::Facts& facts) {
+  BlockGraph g(block, facts);
+  Value ct = g.rows(), q = g.rows(), k = g.keys(), v = g.keys(), out = g.rows(), log_sum = g.by_row();
+  Value sums[] = {g.sum(block.rows), g.sum(block.keys), g.sum(block.keys)};
+  auto by = wide_cotangents(g.of(q, k, v), ct, log_sum, inner_product(ct, {}, out));
+  for (size_t i = 0; i < 3; ++i) g.output(sums[i] + by[i], sums[i]);
+  return g.take();
+}
+
+// Where it is not known, the example's answer becomes a fact.
+static bool is_long(Expr length) { return same_size(ir::min(length, kLongAttention), kLongAttention); }
+
 std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value v, bool causal,
                                                         std::optional<double> scale) {
   const Row& row = at("prim::attention");
@@ -261,12 +341,14 @@ std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value 
     shape[3] = count;
     return shape;
   };
-  auto takes = [&](Expr count) {
+  auto takes = [&](Expr count, std::optional<Expr> length = {}) {
     ir::Graph side;
     Args sample = args;
     for (size_t i = 0; i < 3; ++i) {
       Value x = args[i].get<Value>();
-      sample[i] = side.add_input({dtype_of(x), with_features(x, count), false});
+      Shape shape = with_features(x, count);
+      if (length) shape[2] = *length;
+      sample[i] = side.add_input({dtype_of(x), shape, false});
     }
     return TargetScope::takes(row, sample);
   };
@@ -275,6 +357,7 @@ std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value 
     if (takes(1)) same_size(size_of(q, 3), features);
     return std::nullopt;
   }
+  if (!takes(features, 1) && !(is_long(size_of(q, 2)) && is_long(size_of(k, 2)))) return std::nullopt;
   if (!same_size(size_of(q, 3), size_of(v, 3))) return std::nullopt;
   for (int64_t d = 0; d < 2; ++d)
     if (!same_size(size_of(q, d), size_of(k, d)) || !same_size(size_of(q, d), size_of(v, d))) return std::nullopt;

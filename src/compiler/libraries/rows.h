@@ -5,6 +5,8 @@
 // The rows of table.cpp, one file each.
 namespace brasa::compiler {
 
+// attention.cpp
+extern const Implementation kBlockedAttention, kBlockedAttentionBackward;
 extern const Implementation kBranch;
 extern const Implementation kConcat;
 extern const Implementation kFft, kFftInPlace, kFftFromHalf, kFftReal, kFftJoined;

@@ -14,6 +14,8 @@ constexpr const Implementation* kTable[] = {
     &kAttentionInTf32,
     &kAttentionInTf32Backward,
     &kMaskedAttention,
+    &kBlockedAttention,
+    &kBlockedAttentionBackward,
     &kSummedGradients,
     &kPackedGradients,
     &kConvolution,

@@ -188,6 +188,7 @@ class Contraction {
     p.rows = s_.rows;
     p.columns = tile_;
     p.kind = of_a == DType::BFloat16 ? "bf16" : std::string(letter(of_a)) + letter(of_b);
+    prefetch_rows();
     return l_.b().convert(element_of(l_.b().tile_product(p)), dot_->types[0].dtype);
   }
 

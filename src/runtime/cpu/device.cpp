@@ -22,7 +22,7 @@ Properties properties() {
   p.processors = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   p.target = p.code = host_target();
   p.on_host = true;
-  p.libraries.insert(p.libraries.begin(), "fourier");
+  p.libraries.insert(p.libraries.begin(), {"fourier", "attention_blocks"});
   return p;
 }
 

@@ -1,0 +1,165 @@
+// Attention of long sequences, which the CPU computes block by block, without the matrix of scores.
+#include <cmath>
+#include <limits>
+
+#include <brasa/brasa.h>
+#include <brasa/compile.h>
+#include <brasa/memory.h>
+#include <brasa/nn.h>
+#include <brasa/stats.h>
+#include <gtest/gtest.h>
+
+namespace brasa {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+
+Tensors attention(const Tensors& x, bool causal) {
+  return {scaled_dot_product_attention(x[0], x[1], x[2], std::nullopt, 0.0, causal)};
+}
+
+// With all scores in memory.
+Tensor by_scores(const Tensors& x, bool causal) {
+  Tensor scores = matmul(x[0], x[1].transpose(-1, -2)) / std::sqrt(static_cast<double>(x[0].size(-1)));
+  if (causal)
+    scores = scores.masked_fill(ones({x[0].size(-2), x[1].size(-2)}, kBool).tril().logical_not(),
+                                -std::numeric_limits<double>::infinity());
+  return matmul(softmax(scores, -1), x[2]);
+}
+
+struct Case {
+  int64_t batch, heads, queries, keys, features;
+  bool causal, heads_inside;
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << c.batch << " x " << c.heads << " x " << c.queries << ", " << c.keys << " x " << c.features
+             << (c.causal ? " causal" : "") << (c.heads_inside ? " heads inside" : "");
+}
+
+// Whole blocks, parts of blocks, one more than a block; more and fewer keys than queries; features that fill no vector.
+const Case kCases[] = {
+    {1, 2, 512, 512, 64, false, false}, {1, 1, 1024, 1024, 32, true, true}, {2, 1, 513, 700, 16, false, true},
+    {1, 3, 641, 641, 20, true, false},  {1, 2, 1030, 515, 8, true, false},  {1, 1, 600, 1100, 1, true, true},
+    {1, 1, 2000, 512, 3, false, false}, {3, 6, 512, 513, 5, false, true},
+};
+
+Tensors operands(const Case& c, DType dtype) {
+  auto heads = [&](int64_t length) {
+    return c.heads_inside ? randn({c.batch, length, c.heads, c.features}).transpose(1, 2).to(dtype)
+                          : randn({c.batch, c.heads, length, c.features}).to(dtype);
+  };
+  Tensors x = {heads(c.queries), heads(c.keys), heads(c.keys)};
+  for (Tensor& t : x) t.requires_grad_(true);
+  return x;
+}
+
+// {output, gradients} for a cotangent.
+template <class F>
+Tensors results(const F& f, const Tensors& x, const Tensor& ct) {
+  Tensor out = f(x);
+  Tensors all = {out.detach()};
+  for (const Tensor& g : autograd::grad({out}, x, {ct})) all.push_back(g);
+  return all;
+}
+
+double error(const Tensor& is, const Tensor& wanted) {
+  return ((is.to(kFloat64) - wanted).norm() / wanted.norm()).item<double>();
+}
+
+// Rounded to float32 each of some hundred terms of a sum is off by 6e-8; narrow floats have 11 and 8 digits in probabilities and results.
+double tolerance(DType dtype) {
+  return dtype == kFloat64 ? 1e-13 : dtype == kFloat32 ? 5e-6 : dtype == kHalf ? 2e-3 : 1.6e-2;
+}
+
+TEST(LongAttention, IsThatOfAllScores) {
+  manual_seed(44);
+  for (const Case& c : kCases)
+    for (DType dtype : {kFloat32, kFloat64, kBFloat16, kHalf}) {
+      Tensors x = operands(c, dtype), wide;
+      Tensor ct = randn({c.batch, c.heads, c.queries, c.features}).to(dtype);
+      for (const Tensor& t : x) wide.push_back(t.detach().to(kFloat64).set_requires_grad(true));
+      Tensors wanted = results([&](const Tensors& in) { return by_scores(in, c.causal); }, wide, ct.to(kFloat64));
+      auto compiled = compile([&](const Tensors& in) { return attention(in, c.causal); });
+      Tensors eager = results([&](const Tensors& in) { return attention(in, c.causal)[0]; }, x, ct);
+      Tensors of_graph = results([&](const Tensors& in) { return compiled(in)[0]; }, x, ct);
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_LT(error(eager[i], wanted[i]), tolerance(dtype)) << c << ", " << toString(dtype) << ", result " << i;
+        EXPECT_LT(error(of_graph[i], wanted[i]), tolerance(dtype)) << c << ", " << toString(dtype) << ", result " << i;
+      }
+    }
+}
+
+TEST(LongAttention, HasNoMatrixOfScores) {
+  int64_t length = 2048, heads = 4;
+  Case c{1, heads, length, length, 16, false, false};
+  Tensors x = operands(c, kFloat32);
+  Tensor ct = randn({1, heads, length, 16});
+  auto f = [](const Tensors& in) { return attention(in, false)[0]; };
+  results(f, x, ct);
+  reset_peak_memory_stats();
+  int64_t before = memory_stats().allocated;
+  results(f, x, ct);
+  int64_t scores = heads * length * length * 4;
+  EXPECT_LT(memory_stats().peak - before, scores / 4);
+}
+
+TEST(LongAttention, SumsAreTheSameWithAnyThreads) {
+  manual_seed(45);
+  Case c{1, 2, 1300, 1300, 24, true, false};
+  Tensors x = operands(c, kFloat32);
+  Tensor ct = randn({1, 2, 1300, 24});
+  int threads = get_num_threads();
+  Tensors first;
+  for (int n : {1, 3, 4}) {
+    set_num_threads(n);
+    Tensors now = results([](const Tensors& in) { return attention(in, true)[0]; }, x, ct);
+    if (first.empty()) first = now;
+    for (size_t i = 0; i < now.size(); ++i) EXPECT_TRUE(equal(now[i], first[i])) << n << " threads, result " << i;
+  }
+  set_num_threads(threads);
+}
+
+// A row that is NaN or infinite is no other row's matter, and scores far below the largest are zeros.
+TEST(LongAttention, NaNsAndInfinitiesStayInTheirRows) {
+  manual_seed(46);
+  float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  Tensor q = randn({1, 1, 640, 8}), k = randn({1, 1, 640, 8}), v = randn({1, 1, 640, 8});
+  q.select(2, 3).fill_(nan);
+  q.select(2, 600).fill_(1e30);
+  v.select(2, 100).fill_(infinity);
+  for (bool causal : {false, true}) {
+    Tensor is = attention({q, k, v}, causal)[0], wanted = by_scores({q, k, v}, causal);
+    EXPECT_TRUE(equal(is.isnan(), wanted.isnan()));
+    EXPECT_TRUE(allclose(is, wanted, 1e-4, 1e-5, true));
+  }
+}
+
+TEST(LongAttention, NewLengthsCompileNothing) {
+  auto compiled = compile([](const Tensors& in) { return attention(in, true); });
+  auto both = [&](int64_t length) {
+    Tensors x = operands({1, 2, length, length, 16, true, false}, kFloat32);
+    Tensor ct = ones({1, 2, length, 16});
+    results([](const Tensors& in) { return attention(in, true)[0]; }, x, ct);
+    results([&](const Tensors& in) { return compiled(in)[0]; }, x, ct);
+  };
+  for (int64_t length : {600, 640, 700}) both(length);
+  int64_t before = stats().compilations;
+  for (int64_t length : {513, 1024, 999, 1500}) both(length);
+  EXPECT_EQ(stats().compilations, before);
+}
+
+TEST(LongAttention, HasSecondDerivatives) {
+  manual_seed(47);
+  Case c{1, 1, 520, 530, 4, false, false};
+  Tensors x = operands(c, kFloat64);
+  auto second = [&](bool by_blocks) {
+    Tensor out = by_blocks ? attention(x, false)[0] : by_scores(x, false);
+    Tensor g = autograd::grad({out.square().sum()}, {x[0]}, {}, std::nullopt, true)[0];
+    return autograd::grad({g.square().sum()}, x);
+  };
+  Tensors is = second(true), wanted = second(false);
+  for (size_t i = 0; i < 3; ++i) EXPECT_LT(error(is[i], wanted[i]), 1e-12) << i;
+}
+
+}  // namespace
+}  // namespace brasa
