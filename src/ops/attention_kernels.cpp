@@ -1,7 +1,7 @@
 #include <cmath>
-#include <limits>
 
 #include "ops/attention.h"
+#include "ops/attention_math.h"
 #include "ops/decompose.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -12,55 +12,8 @@
 namespace brasa::ops {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 // --- flash attention ---
 
-struct Operands {
-  Value query, key, value, mask;  // [N, heads, length, features], wide
-  std::optional<Expr> diagonal;   // row 0 attends to the keys up to this one, row 1 to one more
-  Value scale;
-  Shape scores;
-};
-
-Operands operands(Value q, Value k, Value v, double dropout, bool causal, Value mask, std::optional<double> scale) {
-  constexpr const char* op = "_scaled_dot_product_flash_attention_for_cpu";
-  BRASA_CHECK(rank_of(q) == 4 && rank_of(k) == 4 && rank_of(v) == 4, op,
-              ": Accept only 4 dims inputs shape of {B, H, T, K}, got ", type_of(q), ", ", type_of(k), " and ",
-              type_of(v));
-  BRASA_CHECK(dropout == 0, op, ": Currently do not support dropout > 0, got ", dropout);
-  BRASA_CHECK(is_floating(dtype_of(q)) && dtype_of(q) == dtype_of(k) && dtype_of(q) == dtype_of(v), op,
-              ": expected query, key and value of one floating dtype, got ", type_of(q), ", ", type_of(k), " and ",
-              type_of(v));
-  bool fits = same_size(size_of(q, 3), size_of(k, 3)) && same_size(size_of(k, 2), size_of(v, 2)) &&
-              same_size(size_of(k, 3), size_of(v, 3));
-  for (int64_t d = 0; fits && d < 2; ++d)
-    fits = same_size(size_of(q, d), size_of(k, d)) && same_size(size_of(q, d), size_of(v, d));
-  BRASA_CHECK(fits, op, ": query ", type_of(q), ", key ", type_of(k), " and value ", type_of(v),
-              " do not fit together");
-  BRASA_CHECK(
-      !mask || dtype_of(mask) == DType::Bool || dtype_of(mask) == dtype_of(q) || dtype_of(mask) == DType::Float32, op,
-      ": expected a mask of dtype bool or ", name(dtype_of(q)), ", got ", mask ? type_of(mask) : Type{});
-  Operands o{to_opmath(q),
-             to_opmath(k),
-             to_opmath(v),
-             mask,
-             causal ? std::optional(Expr(0)) : std::nullopt,
-             {},
-             {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)}};
-  DType t = dtype_of(o.query);
-  o.scale = scale ? full(*scale, {}, t) : rsqrt(size_tensor(size_of(q, 3), {}, t));
-  return o;
-}
-
-Value scores(const Operands& o) {
-  Value s = prim::dot_general(o.query, o.key, {3}, {3}, {0, 1}, {0, 1}) * o.scale;
-  Value never = constant_like(s, -kInfinity);
-  if (o.diagonal) s = prim::select(band(o.scores, "le", *o.diagonal), s, never);
-  if (!o.mask) return s;
-  Value mask = broadcast_to(o.mask, o.scores);
-  return dtype_of(mask) == DType::Bool ? prim::select(mask, s, never) : s + convert(mask, dtype_of(s));
-}
 // 1/√features if not given; nothing where those are unknown.
 std::optional<double> factor(Value q, std::optional<double> scale) {
   auto features = size_of(q, rank_of(q) - 1).maybe_constant();
@@ -68,112 +21,49 @@ std::optional<double> factor(Value q, std::optional<double> scale) {
   return scale;
 }
 
-Value by_row(Value v, const Operands& o) { return prim::broadcast(v, o.scores, {0, 1, 2}); }
-
-// A row in which nothing may be attended to gives zeros, and 0 as its logarithm.
-std::array<Value, 2> composed(const Operands& o, Value q, Value v) {
-  Value s = scores(o), most = prim::reduce(s, {3}, "max");
-  most = where(eq(most, -kInfinity), zeros_like(most), most);
-  Value e = exp_beside_one(s - by_row(most, o)), total = prim::reduce(e, {3}, "add");
-  Value empty = eq(total, 0), safe = where(empty, constant_like(total, 1), total);
-  Value p = convert(e / by_row(safe, o), dtype_of(q));
-  Value out = prim::dot_general(p, v, {3}, {2}, {0, 1}, {0, 1});
-  return {out, where(empty, zeros_like(total), log(safe) + most)};
-}
 std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causal, Value mask,
                            std::optional<double> scale) {
-  Operands o = operands(q, k, v, dropout, causal, mask, scale);
+  AttentionOperands o = attention_operands(q, k, v, dropout, causal, mask, scale);
   if (!mask)
     if (auto whole = attention_of_target(q, k, v, causal, scale)) return *whole;
-  return composed(o, q, v);
+  return attention_by_scores(o, q, v);
 }
 
-// dV = Pᵀ dO, dS = P (dO Vᵀ - Σ dO O) scale, dQ = dS K, dK = dSᵀ Q with P = exp(S - logsumexp); `inner` is Σ dO O.
-// The fourth result is dS, which an added mask has too. All are wide; products are of operands that are rounded to the cotangent's dtype, as
-// in PyTorch's kernels, so that those of narrow floats are multiplied as such.
-std::array<Value, 4> wide_cotangents(const Operands& o, Value g, Value log_sum, Value inner) {
-  auto rounded = [&](Value v) { return to_opmath(convert(v, dtype_of(g))); };
-  Value wide = to_opmath(g);
-  Value p = exp_beside_one(scores(o) - by_row(to_opmath(log_sum), o));
-  Value dv = prim::dot_general(rounded(p), wide, {2}, {2}, {0, 1}, {0, 1});
-  Value dp = prim::dot_general(wide, o.value, {3}, {3}, {0, 1}, {0, 1});
-  Value added = p * (dp - by_row(inner, o)), ds = rounded(added * o.scale);
-  Value dq = prim::dot_general(ds, o.key, {3}, {2}, {0, 1}, {0, 1});
-  Value dk = prim::dot_general(ds, o.query, {2}, {2}, {0, 1}, {0, 1});
-  return {dq, dk, dv, added};
-}
-std::array<Value, 4> cotangents(const Operands& o, Value g, Value q, Value k, Value v, Value log_sum, Value inner) {
-  auto [dq, dk, dv, added] = wide_cotangents(o, g, log_sum, inner);
+std::array<Value, 4> cotangents(const AttentionOperands& o, Value g, Value q, Value k, Value v, Value log_sum,
+                                Value inner) {
+  auto [dq, dk, dv, added] = attention_cotangents(o, g, log_sum, inner);
   return {convert(dq, dtype_of(q)), convert(dk, dtype_of(k)), convert(dv, dtype_of(v)), added};
 }
 
-// A cotangent of logsumexp itself adds P times it to dS.
-Value inner_product(Value g, Value g_log, Value out) {
-  Value inner = prim::reduce(to_opmath(g) * to_opmath(out), {3}, "add");
-  return g_log ? inner - g_log : inner;
-}
-std::array<Value, 4> pulled_back(const Operands& o, Value g, Value g_log, Value q, Value k, Value v, Value out,
+std::array<Value, 4> pulled_back(const AttentionOperands& o, Value g, Value g_log, Value q, Value k, Value v, Value out,
                                  Value log_sum) {
   check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
-  return cotangents(o, g, q, k, v, log_sum, inner_product(g, g_log, out));
+  return cotangents(o, g, q, k, v, log_sum, attention_inner(g, g_log, out));
 }
 
 // --- attention that a target computes whole: prim::attention and its derivative, with heads beside each other in their results ---
 
 Value heads_inside(Value v) { return transpose(v, 1, 2); }
-Operands operands(Value q, Value k, Value v, bool causal, double scale) {
-  return operands(q, k, v, 0, causal, {}, scale);
+AttentionOperands operands(Value q, Value k, Value v, bool causal, double scale) {
+  return attention_operands(q, k, v, 0, causal, {}, scale);
 }
 
 std::array<Value, 2> whole(Value q, Value k, Value v, bool causal, double scale) {
-  auto [out, log_sum] = composed(operands(q, k, v, causal, scale), q, v);
+  auto [out, log_sum] = attention_by_scores(operands(q, k, v, causal, scale), q, v);
   return {heads_inside(out), log_sum};
 }
 std::array<Value, 3> whole_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, bool causal,
                                     double scale) {
-  Value inner = inner_product(g, {}, out);
+  Value inner = attention_inner(g, {}, out);
   auto [dq, dk, dv, added] = cotangents(operands(q, k, v, causal, scale), g, q, k, v, log_sum, inner);
   return {heads_inside(dq), heads_inside(dk), heads_inside(dv)};
 }
-// --- a block of one head's rows and keys, for targets that compute attention block by block ---
-
-class BlockGraph {
- public:
-  BlockGraph(const AttentionBlock& b, ir::Facts& facts) : block_(b), builder_(*graph_, facts) {}
-
-  Value rows() { return input(block_.dtype, {block_.rows, block_.features}); }
-  Value keys() { return input(block_.dtype, {block_.keys, block_.features}); }
-  Value by_row() { return input(opmath(block_.dtype), {block_.rows}); }
-  Value sum(Expr length) { return input(opmath(block_.dtype), {length, block_.features}); }
-  Operands of(Value q, Value k, Value v) {
-    Operands o = operands(q, k, v, false, block_.scale);
-    o.diagonal = block_.diagonal;
-    return o;
-  }
-  /// In the place of an input, or in memory of its own.
-  void output(Value v, Value into = {}) { graph_->outputs().push_back({v, into ? graph_->input_index(into) : -1, {}}); }
-  std::unique_ptr<ir::Graph> take() { return std::move(graph_); }
-
- private:
-  // With the dimensions in front that heads have.
-  Value input(DType dtype, Shape shape) {
-    shape.insert(shape.begin(), {1, 1});
-    return graph_->add_input({dtype, shape, false});
-  }
-
-  const AttentionBlock& block_;
-  std::unique_ptr<ir::Graph> graph_ = std::make_unique<ir::Graph>(ir::Level::Primitives);
-  Builder builder_;
-};
-
-Value along_row(Value v, Value like) { return prim::broadcast(v, shape_of(like), {0, 1, 2}); }
-
 std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
   Value out = heads_inside(const_cast<Node&>(n).out()), log_sum = const_cast<Node&>(n).out(1);
   Value g = cts[0] ? heads_inside(cts[0]) : zeros_like(out);
   if (cts[1]) {
     Value q = n.arg<Value>(0), k = n.arg<Value>(1), v = n.arg<Value>(2);
-    Operands o = operands(q, k, v, n.args[3].get<bool>(), n.args[4].get<double>());
+    AttentionOperands o = operands(q, k, v, n.args[3].get<bool>(), n.args[4].get<double>());
     auto by = pulled_back(o, g, cts[1], q, k, v, out, log_sum);
     return {by[0], by[1], by[2]};
   }
@@ -186,7 +76,7 @@ std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const st
 std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
                                     bool causal, Value mask, std::optional<double> scale) {
   const Row& row = at("prim::attention_backward");
-  Operands o = operands(q, k, v, dropout, causal, mask, scale);
+  AttentionOperands o = attention_operands(q, k, v, dropout, causal, mask, scale);
   check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
   if (std::optional<double> known = factor(q, scale); known && !mask) {
     Args args = {g, q, k, v, out, log_sum, causal, *known};
@@ -195,7 +85,7 @@ std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value ou
       return {heads_inside(by[0]), heads_inside(by[1]), heads_inside(by[2])};
     }
   }
-  auto [dq, dk, dv, added] = cotangents(o, g, q, k, v, log_sum, inner_product(g, {}, out));
+  auto [dq, dk, dv, added] = cotangents(o, g, q, k, v, log_sum, attention_inner(g, {}, out));
   return {dq, dk, dv};
 }
 
@@ -210,7 +100,7 @@ Value masked(Value q, Value k, Value v, Value mask, double scale, Value at, Valu
     k = with_row(k, at, key_row);
     v = with_row(v, at, value_row);
   }
-  return heads_inside(composed(operands(q, k, v, 0, false, mask, scale), q, v)[0]);
+  return heads_inside(attention_by_scores(attention_operands(q, k, v, 0, false, mask, scale), q, v)[0]);
 }
 
 Type heads_type(const Type& t) { return {t.dtype, {t.shape[0], t.shape[2], t.shape[1], t.shape[3]}, false}; }
@@ -238,7 +128,8 @@ std::vector<Type> masked_type(const Args& args) {
 
 std::vector<Value> flash_vjp(const Saved& s) {
   Value q = s.in(0), k = s.in(1), v = s.in(2);
-  Operands o = operands(q, k, v, s.arg<double>(3), s.arg<bool>(4), s.in(5), s.arg<std::optional<double>>(6));
+  AttentionOperands o =
+      attention_operands(q, k, v, s.arg<double>(3), s.arg<bool>(4), s.in(5), s.arg<std::optional<double>>(6));
   auto g = pulled_back(o, s.ct() ? s.ct() : zeros_like(s.out()), s.ct(1), q, k, v, s.out(), s.out(1));
   return {g[0], g[1], g[2], {}, {}, s.in(5) && dtype_of(s.in(5)) != DType::Bool ? g[3] : Value{}};
 }
@@ -277,51 +168,14 @@ std::array<Value, 4> efficient(Value q, Value k, Value v, Value bias, bool, doub
 std::vector<Value> efficient_backward(Value g, Value q, Value k, Value v, Value bias, Value out, Value log_sum, Value,
                                       Value, double dropout, std::vector<bool> mask, bool causal,
                                       std::optional<double> scale) {
-  auto [dq, dk, dv, added] = pulled_back(operands(q, k, v, dropout, causal, bias, scale), g, {}, q, k, v, out, log_sum);
+  auto [dq, dk, dv, added] =
+      pulled_back(attention_operands(q, k, v, dropout, causal, bias, scale), g, {}, q, k, v, out, log_sum);
   Value none = no_result(dtype_of(q)), db = none;
   if (mask.at(3) && bias) db = convert(sum_to(added, shape_of(bias)), dtype_of(bias));
   return {mask[0] ? dq : none, mask[1] ? dk : none, mask[2] ? dv : none, db};
 }
 
 }  // namespace
-
-std::unique_ptr<ir::Graph> attention_block(const AttentionBlock& block, ir::Facts& facts) {
-  BlockGraph g(block, facts);
-  Value q = g.rows(), k = g.keys(), v = g.keys(), most = g.by_row(), total = g.by_row(), out = g.sum(block.rows);
-  Operands o = g.of(q, k, v);
-  Value s = scores(o), now = prim::binary("max", most, prim::reduce(s, {3}, "max"));
-  Value finite = where(eq(now, -kInfinity), zeros_like(now), now);
-  Value e = exp_beside_one(s - by_row(finite, o)), before = exp_beside_one(most - finite);
-  Value by_value = prim::dot_general(to_opmath(convert(e, block.dtype)), o.value, {3}, {2}, {0, 1}, {0, 1});
-  g.output(now, most);
-  g.output(total * before + prim::reduce(e, {3}, "add"), total);
-  g.output(out * along_row(before, out) + by_value, out);
-  return g.take();
-}
-
-std::unique_ptr<ir::Graph> attention_end(const AttentionBlock& block, ir::Facts& facts) {
-  BlockGraph g(block, facts);
-  Value most = g.by_row(), total = g.by_row(), out = g.sum(block.rows), empty = eq(total, 0);
-  Value safe = where(empty, constant_like(total, 1), total);
-  g.output(convert(out / along_row(safe, out), block.dtype));
-  g.output(where(empty, zeros_like(total), log(safe) + most));
-  return g.take();
-}
-
-std::unique_ptr<ir::Graph> attention_backward_end(const AttentionBlock& block, ir::Facts& facts) {
-  BlockGraph g(block, facts);
-  g.output(convert(g.sum(block.rows), block.dtype));
-  return g.take();
-}
-
-std::unique_ptr<ir::Graph> attention_block_backward(const AttentionBlock& block, ir::Facts& facts) {
-  BlockGraph g(block, facts);
-  Value ct = g.rows(), q = g.rows(), k = g.keys(), v = g.keys(), out = g.rows(), log_sum = g.by_row();
-  Value sums[] = {g.sum(block.rows), g.sum(block.keys), g.sum(block.keys)};
-  auto by = wide_cotangents(g.of(q, k, v), ct, log_sum, inner_product(ct, {}, out));
-  for (size_t i = 0; i < 3; ++i) g.output(sums[i] + by[i], sums[i]);
-  return g.take();
-}
 
 // Where it is not known, the example's answer becomes a fact.
 static bool is_long(Expr length) { return same_size(ir::min(length, kLongAttention), kLongAttention); }

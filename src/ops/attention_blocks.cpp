@@ -1,0 +1,87 @@
+#include <limits>
+
+#include "ops/attention.h"
+#include "ops/attention_math.h"
+#include "ops/decompose.h"
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "ops/softmax.h"
+
+// What a target computes that goes through attention block by block.
+namespace brasa::ops {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+class BlockGraph {
+ public:
+  BlockGraph(const AttentionBlock& b, ir::Facts& facts) : block_(b), builder_(*graph_, facts) {}
+
+  Value rows() { return input(block_.dtype, {block_.rows, block_.features}); }
+  Value keys() { return input(block_.dtype, {block_.keys, block_.features}); }
+  Value by_row() { return input(opmath(block_.dtype), {block_.rows}); }
+  Value sum(Expr length) { return input(opmath(block_.dtype), {length, block_.features}); }
+  AttentionOperands of(Value q, Value k, Value v) {
+    AttentionOperands o = attention_operands(q, k, v, 0, false, {}, block_.scale);
+    o.diagonal = block_.diagonal;
+    return o;
+  }
+  /// In the place of an input, or in memory of its own.
+  void output(Value v, Value into = {}) { graph_->outputs().push_back({v, into ? graph_->input_index(into) : -1, {}}); }
+  std::unique_ptr<ir::Graph> take() { return std::move(graph_); }
+
+ private:
+  // With the dimensions in front that heads have.
+  Value input(DType dtype, Shape shape) {
+    shape.insert(shape.begin(), {1, 1});
+    return graph_->add_input({dtype, shape, false});
+  }
+
+  const AttentionBlock& block_;
+  std::unique_ptr<ir::Graph> graph_ = std::make_unique<ir::Graph>(ir::Level::Primitives);
+  Builder builder_;
+};
+
+Value along_row(Value v, Value like) { return prim::broadcast(v, shape_of(like), {0, 1, 2}); }
+
+}  // namespace
+
+std::unique_ptr<ir::Graph> attention_block(const AttentionBlock& block, ir::Facts& facts) {
+  BlockGraph g(block, facts);
+  Value q = g.rows(), k = g.keys(), v = g.keys(), most = g.by_row(), total = g.by_row(), out = g.sum(block.rows);
+  AttentionOperands o = g.of(q, k, v);
+  Value s = attention_scores(o), now = prim::binary("max", most, prim::reduce(s, {3}, "max"));
+  Value finite = where(eq(now, -kInfinity), zeros_like(now), now);
+  Value e = exp_beside_one(s - by_row(finite, o)), before = exp_beside_one(most - finite);
+  Value by_value = prim::dot_general(to_opmath(convert(e, block.dtype)), o.value, {3}, {2}, {0, 1}, {0, 1});
+  g.output(now, most);
+  g.output(total * before + prim::reduce(e, {3}, "add"), total);
+  g.output(out * along_row(before, out) + by_value, out);
+  return g.take();
+}
+
+std::unique_ptr<ir::Graph> attention_end(const AttentionBlock& block, ir::Facts& facts) {
+  BlockGraph g(block, facts);
+  Value most = g.by_row(), total = g.by_row(), out = g.sum(block.rows), empty = eq(total, 0);
+  Value safe = where(empty, constant_like(total, 1), total);
+  g.output(convert(out / along_row(safe, out), block.dtype));
+  g.output(where(empty, zeros_like(total), log(safe) + most));
+  return g.take();
+}
+
+std::unique_ptr<ir::Graph> attention_backward_end(const AttentionBlock& block, ir::Facts& facts) {
+  BlockGraph g(block, facts);
+  g.output(convert(g.sum(block.rows), block.dtype));
+  return g.take();
+}
+
+std::unique_ptr<ir::Graph> attention_block_backward(const AttentionBlock& block, ir::Facts& facts) {
+  BlockGraph g(block, facts);
+  Value ct = g.rows(), q = g.rows(), k = g.keys(), v = g.keys(), out = g.rows(), log_sum = g.by_row();
+  Value sums[] = {g.sum(block.rows), g.sum(block.keys), g.sum(block.keys)};
+  auto by = attention_cotangents(g.of(q, k, v), ct, log_sum, attention_inner(ct, {}, out));
+  for (size_t i = 0; i < 3; ++i) g.output(sums[i] + by[i], sums[i]);
+  return g.take();
+}
+
+}  // namespace brasa::ops

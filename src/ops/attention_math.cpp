@@ -1,0 +1,87 @@
+#include "ops/attention_math.h"
+
+#include <limits>
+
+#include "ops/decompose.h"
+#include "ops/rows.h"
+#include "ops/shapes.h"
+#include "ops/softmax.h"
+#include "support/error.h"
+
+namespace brasa::ops {
+namespace {
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+}
+
+AttentionOperands attention_operands(Value q, Value k, Value v, double dropout, bool causal, Value mask,
+                                     std::optional<double> scale) {
+  constexpr const char* op = "_scaled_dot_product_flash_attention_for_cpu";
+  BRASA_CHECK(rank_of(q) == 4 && rank_of(k) == 4 && rank_of(v) == 4, op,
+              ": Accept only 4 dims inputs shape of {B, H, T, K}, got ", type_of(q), ", ", type_of(k), " and ",
+              type_of(v));
+  BRASA_CHECK(dropout == 0, op, ": Currently do not support dropout > 0, got ", dropout);
+  BRASA_CHECK(is_floating(dtype_of(q)) && dtype_of(q) == dtype_of(k) && dtype_of(q) == dtype_of(v), op,
+              ": expected query, key and value of one floating dtype, got ", type_of(q), ", ", type_of(k), " and ",
+              type_of(v));
+  bool fits = same_size(size_of(q, 3), size_of(k, 3)) && same_size(size_of(k, 2), size_of(v, 2)) &&
+              same_size(size_of(k, 3), size_of(v, 3));
+  for (int64_t d = 0; fits && d < 2; ++d)
+    fits = same_size(size_of(q, d), size_of(k, d)) && same_size(size_of(q, d), size_of(v, d));
+  BRASA_CHECK(fits, op, ": query ", type_of(q), ", key ", type_of(k), " and value ", type_of(v),
+              " do not fit together");
+  BRASA_CHECK(
+      !mask || dtype_of(mask) == DType::Bool || dtype_of(mask) == dtype_of(q) || dtype_of(mask) == DType::Float32, op,
+      ": expected a mask of dtype bool or ", name(dtype_of(q)), ", got ", mask ? type_of(mask) : Type{});
+  AttentionOperands o{to_opmath(q),
+                      to_opmath(k),
+                      to_opmath(v),
+                      mask,
+                      causal ? std::optional(Expr(0)) : std::nullopt,
+                      {},
+                      {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)}};
+  DType t = dtype_of(o.query);
+  o.scale = scale ? full(*scale, {}, t) : rsqrt(size_tensor(size_of(q, 3), {}, t));
+  return o;
+}
+
+Value attention_scores(const AttentionOperands& o) {
+  Value s = prim::dot_general(o.query, o.key, {3}, {3}, {0, 1}, {0, 1}) * o.scale;
+  Value never = constant_like(s, -kInfinity);
+  if (o.diagonal) s = prim::select(band(o.scores, "le", *o.diagonal), s, never);
+  if (!o.mask) return s;
+  Value mask = broadcast_to(o.mask, o.scores);
+  return dtype_of(mask) == DType::Bool ? prim::select(mask, s, never) : s + convert(mask, dtype_of(s));
+}
+
+Value by_row(Value v, const AttentionOperands& o) { return prim::broadcast(v, o.scores, {0, 1, 2}); }
+
+std::array<Value, 2> attention_by_scores(const AttentionOperands& o, Value q, Value v) {
+  Value s = attention_scores(o), most = prim::reduce(s, {3}, "max");
+  most = where(eq(most, -kInfinity), zeros_like(most), most);
+  Value e = exp_beside_one(s - by_row(most, o)), total = prim::reduce(e, {3}, "add");
+  Value empty = eq(total, 0), safe = where(empty, constant_like(total, 1), total);
+  Value p = convert(e / by_row(safe, o), dtype_of(q));
+  Value out = prim::dot_general(p, v, {3}, {2}, {0, 1}, {0, 1});
+  return {out, where(empty, zeros_like(total), log(safe) + most)};
+}
+
+Value attention_inner(Value g, Value g_log, Value out) {
+  Value inner = prim::reduce(to_opmath(g) * to_opmath(out), {3}, "add");
+  return g_log ? inner - g_log : inner;
+}
+
+// dV = Pᵀ dO, dS = P (dO Vᵀ - Σ dO O) scale, dQ = dS K, dK = dSᵀ Q with P = exp(S - logsumexp). Products are of operands that are rounded to the cotangent's dtype, as
+// in PyTorch's kernels, so that those of narrow floats are multiplied as such.
+std::array<Value, 4> attention_cotangents(const AttentionOperands& o, Value g, Value log_sum, Value inner) {
+  auto rounded = [&](Value v) { return to_opmath(convert(v, dtype_of(g))); };
+  Value wide = to_opmath(g);
+  Value p = exp_beside_one(attention_scores(o) - by_row(to_opmath(log_sum), o));
+  Value dv = prim::dot_general(rounded(p), wide, {2}, {2}, {0, 1}, {0, 1});
+  Value dp = prim::dot_general(wide, o.value, {3}, {3}, {0, 1}, {0, 1});
+  Value added = p * (dp - by_row(inner, o)), ds = rounded(added * o.scale);
+  Value dq = prim::dot_general(ds, o.key, {3}, {2}, {0, 1}, {0, 1});
+  Value dk = prim::dot_general(ds, o.query, {2}, {2}, {0, 1}, {0, 1});
+  return {dq, dk, dv, added};
+}
+
+}  // namespace brasa::ops

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "ops/table.h"
+
+// softmax(query · keyᵀ · scale + mask) · value and its derivative, as they are computed where no target has a kernel for them.
+namespace brasa::ops {
+
+struct AttentionOperands {
+  Value query, key, value, mask;  // [N, heads, length, features], wide
+  std::optional<Expr> diagonal;   // row 0 attends to the keys up to this one, row 1 to one more
+  Value scale;
+  Shape scores;
+};
+/// brasa::Error where they do not fit together. The scale is 1/√features if not given.
+AttentionOperands attention_operands(Value q, Value k, Value v, double dropout, bool causal, Value mask,
+                                     std::optional<double> scale);
+Value attention_scores(const AttentionOperands& o);
+/// Of a vector of rows: the same along the keys.
+Value by_row(Value v, const AttentionOperands& o);
+/// {output, logarithms of the sums}. A row in which nothing may be attended to gives zeros, and 0 as its logarithm.
+std::array<Value, 2> attention_by_scores(const AttentionOperands& o, Value q, Value v);
+/// Σ dO O of each row. A cotangent of logsumexp itself adds P times it to dS.
+Value attention_inner(Value g, Value g_log, Value out);
+/// {dQ, dK, dV, dS}, wide, for the cotangent `g` of the output; `inner` is its attention_inner. An added mask has dS, too.
+std::array<Value, 4> attention_cotangents(const AttentionOperands& o, Value g, Value log_sum, Value inner);
+
+}  // namespace brasa::ops
