@@ -31,9 +31,22 @@ std::optional<Expr> Generaliser::same_symbol(int64_t old, int64_t value, std::sp
   return std::nullopt;
 }
 
+// The sizes of values that were `old` in the model's call and are `value` in this one, different expressions: what a program cuts or enlarges
+// goes by such a size. At most two.
+std::vector<Expr> Generaliser::made_sizes(int64_t old, int64_t value) const {
+  std::vector<Expr> out;
+  for (size_t n = trace_.types.size(); n-- > 0 && out.size() < 2;)
+    for (const Expr& e : trace_.types[n].shape)
+      if (!e.is_constant() && now_(e) == value && old_(e) == old && (out.empty() || !(out[0] == e))) out.push_back(e);
+  return out;
+}
+
 // An expression of the symbols that was `old` in the model's call and is `value` in this one.
 std::optional<Expr> Generaliser::solved(int64_t old, int64_t value) const {
   if (auto s = same_symbol(old, value)) return s;
+  // Which of several it is nobody knows.
+  if (std::vector<Expr> made = made_sizes(old, value); !made.empty())
+    return made.size() == 1 ? std::optional(made[0]) : std::nullopt;
   size_t n = now_.symbols.size();
   auto was = [&](uint32_t k) { return old_.symbols[k]; };
   auto is = [&](uint32_t k) { return now_.symbols[k]; };

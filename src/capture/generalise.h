@@ -41,6 +41,7 @@ class Generaliser {
   std::optional<ir::Expr> translated(ir::Expr known) const;
   /// None of those that are left out.
   std::optional<ir::Expr> same_symbol(int64_t old, int64_t value, std::span<const uint32_t> left_out = {}) const;
+  std::vector<ir::Expr> made_sizes(int64_t old, int64_t value) const;
   std::optional<ir::Expr> solved(int64_t old, int64_t value) const;
   ir::Expr new_symbol(int64_t old, int64_t value);
   ir::Expr argument_symbol(int64_t old, int64_t value);

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "ir/suppose.h"
 #include "program/variants.h"
 #include "tensor/execute.h"
 
@@ -59,6 +60,12 @@ inline bool has_checks(const ir::Graph& graph) {
 program::Variant compiled(const Call& call, std::unique_ptr<ir::Graph> graph, ir::Facts& facts,
                           const std::vector<ir::Value>& values);
 
+/// Whether a variant that is made for this key may be for a class of sizes alone. Few are; behind them one serves what is left.
+bool may_tell_classes_apart(const program::VariantKey& key);
+/// Writes a line for who asks in BRASA_LOGS why eager operators are compiled: which sizes no variant serves, or which operands.
+void note_compiled(const Computation& computation, const program::VariantKey& key,
+                   std::span<const compiler::Operand> operands);
+
 /// The variant for this signature and these operands, made by `build` if there is none; that gives nothing where it can't be made.
 template <class Build>
 const program::Variant* variant_for(const Computation& computation, const Words& words,
@@ -70,6 +77,8 @@ const program::Variant* variant_for(const Computation& computation, const Words&
     return v;
   std::lock_guard lock(computation.mutex());
   if (const program::Variant* v = cache.find(key, operands, symbols)) return v;
+  note_compiled(computation, key, operands);
+  ir::SizeClasses classes(may_tell_classes_apart(key));
   std::optional<program::Variant> made = build();
   if (!made) return nullptr;
   made->program.bind(operands, symbols);
