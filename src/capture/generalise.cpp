@@ -130,6 +130,9 @@ Expr Generaliser::integer(std::optional<Expr> known, int64_t value, bool own) {
   } else if (auto e = translated(*known); e && now_(*e) == value) {
     return *e;
   }
+  // Small ones agree by chance, as those by which two dimensions are padded.
+  constexpr int64_t kSmall = 1;
+  if (own && old >= 0 && value >= 0 && std::max(old, value) <= kSmall) return argument_symbol(old, value);
   // Where an expression was right for two calls and not for this one, another may do no better.
   if (auto e = known->is_constant() || !own ? solved(old, value) : same_symbol(old, value)) return *e;
   if (!own) return Expr(value);

@@ -24,8 +24,6 @@ std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::
   return compiler::compile(graph, facts, options);
 }
 
-bool may_tell_classes_apart(const program::VariantKey&) { return true; }
-
 void note_compiled(const Computation& computation, const program::VariantKey& key,
                    std::span<const compiler::Operand> operands) {
   if (!logs("recompiles")) return;

@@ -46,12 +46,12 @@ Layer norm(Random& random, Network& out, int64_t channels) {
     }
     case 1: {
       out.text += " instance_norm";
-      auto m = out.parts->add(nn::InstanceNorm2d(nn::InstanceNorm2dOptions(channels).affine(true)));
+      auto m = out.parts->add(nn::InstanceNorm2d(nn::InstanceNorm2dOptions(channels).affine(true).eps(0.1)));
       return [=](const Tensor& x) mutable { return m->forward(x); };
     }
     default: {
       out.text += " batch_norm";
-      auto m = out.parts->add(nn::BatchNorm2d(channels));
+      auto m = out.parts->add(nn::BatchNorm2d(nn::BatchNorm2dOptions(channels).eps(0.01)));
       return [=](const Tensor& x) mutable { return m->forward(x); };
     }
   }
