@@ -25,7 +25,7 @@ std::shared_ptr<compiler::Executable> executable_of(const ir::Graph& graph, ir::
 }
 
 void note_compiled(const Computation& computation, const program::VariantKey& key,
-                   std::span<const compiler::Operand> operands) {
+                   std::span<const compiler::Operand> operands, bool for_all) {
   if (!logs("recompiles")) return;
   std::vector<ir::Fact> failed = program::VariantCache::get().failed(key, operands);
   std::string line = str("eager ", computation.name(), ":");
@@ -33,7 +33,7 @@ void note_compiled(const Computation& computation, const program::VariantKey& ke
   line += failed.empty() ? " nothing is compiled for" : failed.size() == 1 ? " does not hold for" : " do not hold for";
   for (const compiler::Operand& o : operands)
     line += str(" ", short_name(o.dtype), IntArrayRef(o.sizes.data(), o.sizes.size()));
-  log_line("recompiles", line);
+  log_line("recompiles", for_all ? line + ", and all other sizes" : line);
 }
 
 }  // namespace brasa::eager

@@ -61,9 +61,10 @@ inline bool has_checks(const ir::Graph& graph) {
 program::Variant compiled(const Call& call, std::unique_ptr<ir::Graph> graph, ir::Facts& facts,
                           const std::vector<ir::Value>& values);
 
-/// Writes a line for who asks in BRASA_LOGS why eager operators are compiled: which sizes no variant serves, or which operands.
+/// Writes a line for who asks in BRASA_LOGS why eager operators are compiled: which sizes no variant serves, or which operands; and whether
+/// what is made is for all sizes that are left.
 void note_compiled(const Computation& computation, const program::VariantKey& key,
-                   std::span<const compiler::Operand> operands);
+                   std::span<const compiler::Operand> operands, bool for_all);
 
 /// A parameter of a network among the operands, as its place in memory; null where there is none.
 const void* parameter_of(std::span<const InputTensor> inputs);
@@ -82,11 +83,11 @@ const program::Variant* variant_for(const Computation& computation, const Words&
   std::lock_guard lock(computation.mutex());
   if (!known)
     if (const program::Variant* v = cache.find(key, operands, symbols)) return v;
-  note_compiled(computation, key, operands);
   size_t variants = 0;
   std::shared_ptr<SignatureUse> use = use_of(key, variants);
   bool for_all = !known && use->sizes_change(variants, parameter);
   use->count(parameter);
+  note_compiled(computation, key, operands, for_all);
   ir::SizeClasses classes(!for_all);
   std::optional<program::Variant> made = build();
   if (!made) return known;

@@ -7,6 +7,7 @@
 #include <brasa/stats.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <random>
 
@@ -108,6 +109,54 @@ INSTANTIATE_TEST_SUITE_P(Programs, ChangingImages, testing::Combine(testing::Val
                            return std::string(std::get<0>(info.param).name) +
                                   (std::get<1>(info.param) ? "WithGradients" : "");
                          });
+
+// Layers of convolutions that are drawn, eagerly and compiled, against the interpreter, which gets a graph for each size.
+// BRASA_FUZZ_SEED and BRASA_FUZZ_COUNT give other ones.
+uint32_t given(const char* variable, uint32_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text ? static_cast<uint32_t>(std::atoi(text)) : otherwise;
+}
+
+class DrawnConvolutions : public testing::TestWithParam<uint32_t> {};
+
+TEST_P(DrawnConvolutions, AtAllSizes) {
+  std::mt19937 random(GetParam());
+  auto in = [&](int64_t low, int64_t high) { return low + static_cast<int64_t>(random() % (high - low + 1)); };
+  const bool transposed = in(1, 4) == 1;
+  const int64_t groups = in(1, 3) == 1 ? 4 : 1, deep = groups * (in(1, 2) == 1 ? 1 : in(1, 5)),
+                wide = groups * in(1, 6), kernel = in(1, 6), stride = in(1, 3), dilation = in(1, 3) == 1 ? 2 : 1,
+                padding = in(0, kernel / 2);
+  SCOPED_TRACE("seed " + std::to_string(GetParam()) + (transposed ? " transposed " : " ") + std::to_string(deep) +
+               " to " + std::to_string(wide) + " groups " + std::to_string(groups) + " kernel " +
+               std::to_string(kernel) + " stride " + std::to_string(stride) + " dilation " + std::to_string(dilation) +
+               " padding " + std::to_string(padding));
+  manual_seed(GetParam());
+  Tensor w = transposed ? randn({deep, wide / groups, kernel, kernel}) : randn({wide, deep / groups, kernel, kernel});
+  w = (w * 0.3).requires_grad_();
+  auto f = [&](const Tensor& x) {
+    Tensor y = transposed ? conv_transpose2d(x, w, {}, stride, padding, 0, groups, dilation)
+                          : conv2d(x, w, {}, stride, padding, dilation, groups);
+    std::vector<Tensor> g = autograd::grad({y.square().sum()}, {x, w});
+    return std::vector{y.detach(), g[0], g[1]};
+  };
+  auto reference = compile(f, {.backend = "interpreter", .dynamic = false, .recompile_limit = 1000});
+  auto compiled = compile(f), symbolic = compile(f, {.dynamic = true});
+  const int64_t least = std::max<int64_t>(1, (kernel - 1) * dilation + 1 - 2 * padding);
+  for (int i = 0; i < 14; ++i) {
+    auto size = [&] { return transposed ? in(2, 9) : least + in(0, 12); };
+    Tensor x = randn({in(1, 5), deep, size(), size()}).requires_grad_();
+    std::vector<Tensor> expected = reference(x), now = f(x), later = compiled(x), at_once = symbolic(x);
+    for (size_t k = 0; k < 3; ++k) {
+      EXPECT_TRUE(allclose(now[k], expected[k], 1e-3, 1e-3)) << "eager " << k << " of " << x.sizes();
+      EXPECT_TRUE(allclose(later[k], expected[k], 1e-3, 1e-3)) << "compiled " << k << " of " << x.sizes();
+      EXPECT_TRUE(allclose(at_once[k], expected[k], 1e-3, 1e-3)) << "symbolic " << k << " of " << x.sizes();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, DrawnConvolutions,
+                         testing::Range(given("BRASA_FUZZ_SEED", 1),
+                                        given("BRASA_FUZZ_SEED", 1) + given("BRASA_FUZZ_COUNT", 4)));
 
 }  // namespace
 }  // namespace brasa
