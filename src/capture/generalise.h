@@ -56,7 +56,7 @@ class Generaliser {
   Binding& now_;
   std::optional<bool> dynamic_;
   const Trace* model_ = nullptr;
-  const Event* event_ = nullptr;  // that is being added
+  const Event* event_ = nullptr;                     // that is being added
   Binding old_;                                      // what the symbols and arguments are in the model's call
   std::vector<std::optional<ir::Expr>> from_model_;  // by the model's symbols
   std::vector<ir::Fact> facts_;

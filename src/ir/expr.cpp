@@ -119,22 +119,19 @@ void split_by_sum(const Expr& a, const Expr& d, Expr& quotient, Expr& rest) {
   constexpr size_t kMostTerms = 8;
   int64_t c, dc;
   std::vector<Term> terms = terms_of(a, c), divisor = terms_of(d, dc);
-  quotient = a == d ? Expr(1) : Expr(0);
-  rest = a == d ? Expr(0) : a;
-  if (a == d || divisor.size() > kMostTerms) return;
-  for (size_t i = 0; i < terms.size() && terms.size() >= divisor.size();) {
+  quotient = Expr(0);
+  rest = a;
+  if (divisor.size() > kMostTerms && !(a == d)) return;
+  for (size_t i = 0; i < terms.size() && terms.size() >= divisor.size(); ++i) {
     std::optional<Expr> q = exact_quotient(terms[i], divisor[0]);
     int64_t wc = 0;
     auto left = q ? taken_from(terms, terms_of(*q * d, wc)) : std::nullopt;
     bool nearer = wc == 0 || (wc > 0 ? c >= wc : c <= wc);  // the constant to 0
-    if (!left || !nearer) {
-      ++i;
-      continue;
-    }
+    if (!left || !nearer) continue;
     terms = std::move(*left);
     c = checked_sub(c, wc);
     quotient = quotient + *q;
-    i = 0;
+    i = static_cast<size_t>(-1);  // begin anew
   }
   if (!quotient.is(0)) rest = expr_of(std::move(terms), c);
 }

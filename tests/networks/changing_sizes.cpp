@@ -187,6 +187,8 @@ TEST_P(ChangingSizes, AreEager) {
       if (is_last) last += s.compilations();
       if (is_last && s.compilations()) late += s.milliseconds;
     }
+    // Sizes of 1 and a first smaller last batch may still come, and a class of some operator's; not one after the other.
+    EXPECT_LE(last, given("BRASA_FUZZ_MOST", 3)) << "seed " << GetParam() << " " << name(mode);
     std::cout << "seed " << GetParam() << " " << name(mode) << ": " << all << " compiled, " << last
               << " of them in the last third, whose calls took " << late << " ms\n";
   }
