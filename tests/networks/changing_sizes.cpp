@@ -1,6 +1,6 @@
 // Networks that are drawn are trained and evaluated with other sizes in each call, eagerly and compiled: losses are eager's, and once sizes are
 // symbols nothing is compiled any more. BRASA_FUZZ_SEED, BRASA_FUZZ_COUNT and BRASA_FUZZ_CALLS give other seeds, how many, and how many
-// calls each gets; with BRASA_FUZZ_PRINT each call's line says what it compiled and how long it took (BRASA_LOGS=recompiles says why).
+// calls each gets, BRASA_FUZZ_MOST what may be compiled in the last third of them (where sizes of 1 come late); with BRASA_FUZZ_PRINT each call's line says what it compiled and how long it took (BRASA_LOGS=recompiles says why).
 #include <brasa/autograd.h>
 #include <brasa/brasa.h>
 #include <brasa/compile.h>
