@@ -63,6 +63,18 @@ Held& Functional::hold(const Tensor& t) {
   return eager::view_of(impl) ? hold(eager::base_of(t)) : hold_outside(t);
 }
 
+// A view that takes sizes may be all of the memory in this call and a part in others: it is recorded as the view that it is.
+static bool is_all_by_chance(const eager::ViewLink& l) {
+  const std::vector<ir::Param>& params = l.row->schema.params;
+  return std::any_of(params.begin(), params.end(), [](const ir::Param& p) { return p.use == ir::NumberUse::Size; });
+}
+
+static bool is_value_of(const Held& known, const TensorImpl& t) {
+  if (!known.covers(t)) return false;
+  const eager::ViewInfo* view = eager::view_of(t);
+  return !view || !view->last || !is_all_by_chance(*view->last);
+}
+
 Number Functional::number_of(const Tensor& t) {
   const TensorImpl& impl = *checked_impl(t);
   const Held* known = held(*impl.storage.get());
@@ -70,14 +82,14 @@ Number Functional::number_of(const Tensor& t) {
     if (impl.storage->recorder() == Recorder::lost()) impl.materialise("an operator");
     return outside(t);
   }
-  return known->covers(impl) ? known->value : view_number(t);
+  return is_value_of(*known, impl) ? known->value : view_number(t);
 }
 
 // The links from what is held of a view's storage to the view, and the value that each starts from.
 Functional::Way Functional::way_to(const eager::ViewInfo& view) {
   const Held* known = held(*impl_of(view.base)->storage.get());
   auto is_held = [&](const eager::ViewLink& l) {
-    return known && known->covers(l.plan->dtype, l.plan->sizes, l.plan->strides, l.offset);
+    return known && known->covers(l.plan->dtype, l.plan->sizes, l.plan->strides, l.offset) && !is_all_by_chance(l);
   };
   Way way;
   const eager::ViewLink* link = view.last.get();

@@ -31,6 +31,43 @@ std::optional<Expr> Generaliser::same_symbol(int64_t old, int64_t value, std::sp
   return std::nullopt;
 }
 
+// In the model's call, which may not have come to all of its symbols.
+bool Generaliser::was(const Expr& e, int64_t old) const {
+  bool known = std::none_of(e->symbols->begin(), e->symbols->end(),
+                            [&](const Expr& s) { return old_.symbols[s->id] == Binding::kUnbound; });
+  return known && old_(e) == old;
+}
+
+// The sizes of values that were `old` in the model's call and are `value` in this one, different expressions: what a program cuts or enlarges
+// goes by such a size. At most two.
+std::vector<Expr> Generaliser::made_sizes(int64_t old, int64_t value) const {
+  std::vector<Expr> out;
+  for (size_t n = trace_.types.size(); n-- > 0 && out.size() < 2;)
+    for (const Expr& e : trace_.types[n].shape)
+      if (!e.is_constant() && now_(e) == value && was(e, old) && (out.empty() || !(out[0] == e))) out.push_back(e);
+  return out;
+}
+
+// So many times a size of the call's operands, as what enlarges them asks for.
+std::optional<Expr> Generaliser::enlarged(int64_t old, int64_t value) const {
+  std::optional<Expr> out;
+  each_operand(*event_, [&](Number n) {
+    for (const Expr& e : trace_.types.at(n).shape)
+      for (int64_t times : {2, 3, 4})
+        if (!out && !e.is_constant() && now_(e) * times == value && old % times == 0 && was(e, old / times))
+          out = e * Expr(times);
+  });
+  return out;
+}
+
+// The sizes that a call's integer may be, which was `old` in the model's call and is `value` in this one.
+std::vector<Expr> Generaliser::fitting(int64_t old, int64_t value) const {
+  std::optional<Expr> same = same_symbol(old, value), large = enlarged(old, value);
+  std::vector<Expr> out = same ? std::vector{*same} : made_sizes(old, value);
+  if (large && std::find(out.begin(), out.end(), *large) == out.end()) out.push_back(*large);
+  return out;
+}
+
 // An expression of the symbols that was `old` in the model's call and is `value` in this one.
 std::optional<Expr> Generaliser::solved(int64_t old, int64_t value) const {
   if (auto s = same_symbol(old, value)) return s;
@@ -117,6 +154,12 @@ Expr Generaliser::integer(std::optional<Expr> known, int64_t value, bool own) {
   } else if (auto e = translated(*known); e && now_(*e) == value) {
     return *e;
   }
+  // Small ones agree by chance, as those by which two dimensions are padded.
+  constexpr int64_t kSmall = 1;
+  if (own && old >= 0 && value >= 0 && std::max(old, value) <= kSmall) return argument_symbol(old, value);
+  if (own && known->is_constant())
+    if (std::vector<Expr> sizes = fitting(old, value); !sizes.empty())
+      return sizes.size() == 1 ? sizes[0] : argument_symbol(old, value);  // which of several it is nobody knows
   // Where an expression was right for two calls and not for this one, another may do no better.
   if (auto e = known->is_constant() || !own ? solved(old, value) : same_symbol(old, value)) return *e;
   if (!own) return Expr(value);
@@ -320,6 +363,7 @@ void Generaliser::add(const Event& event, const InputHint& hint) {
   old_.symbols.resize(now_.symbols.size(), Binding::kUnbound);
   old_.numbers.resize(now_.numbers.size());
   size_t symbols = now_.symbols.size(), arguments = now_.numbers.size();
+  event_ = &event;
   Event made = generalised(event, known, hint);
   ir::Facts& facts = facts_here();
   size_t before = facts.facts().size();

@@ -41,6 +41,10 @@ class Generaliser {
   std::optional<ir::Expr> translated(ir::Expr known) const;
   /// None of those that are left out.
   std::optional<ir::Expr> same_symbol(int64_t old, int64_t value, std::span<const uint32_t> left_out = {}) const;
+  bool was(const ir::Expr& e, int64_t old) const;
+  std::vector<ir::Expr> made_sizes(int64_t old, int64_t value) const;
+  std::optional<ir::Expr> enlarged(int64_t old, int64_t value) const;
+  std::vector<ir::Expr> fitting(int64_t old, int64_t value) const;
   std::optional<ir::Expr> solved(int64_t old, int64_t value) const;
   ir::Expr new_symbol(int64_t old, int64_t value);
   ir::Expr argument_symbol(int64_t old, int64_t value);
@@ -52,6 +56,7 @@ class Generaliser {
   Binding& now_;
   std::optional<bool> dynamic_;
   const Trace* model_ = nullptr;
+  const Event* event_ = nullptr;                     // that is being added
   Binding old_;                                      // what the symbols and arguments are in the model's call
   std::vector<std::optional<ir::Expr>> from_model_;  // by the model's symbols
   std::vector<ir::Fact> facts_;

@@ -103,6 +103,39 @@ std::optional<Expr> exact_quotient(const Term& t, const Term& d) {
   return expr_of(Term{std::move(rest), floor_div(t.coefficient, d.coefficient)});
 }
 
+// The terms without those that are wanted; nothing where one of these is missing.
+std::optional<std::vector<Term>> taken_from(std::vector<Term> terms, const std::vector<Term>& wanted) {
+  for (const Term& w : wanted) {
+    auto it = std::find_if(terms.begin(), terms.end(),
+                           [&](const Term& t) { return t.factors == w.factors && t.coefficient == w.coefficient; });
+    if (it == terms.end()) return std::nullopt;
+    terms.erase(it);
+  }
+  return terms;
+}
+
+// As split_by, of a divisor that is a sum: terms of `a` that are those of one multiple of it divide out together.
+void split_by_sum(const Expr& a, const Expr& d, Expr& quotient, Expr& rest) {
+  constexpr size_t kMostTerms = 8;
+  int64_t c, dc;
+  std::vector<Term> terms = terms_of(a, c), divisor = terms_of(d, dc);
+  quotient = Expr(0);
+  rest = a;
+  if (divisor.size() > kMostTerms && !(a == d)) return;
+  for (size_t i = 0; i < terms.size() && terms.size() >= divisor.size(); ++i) {
+    std::optional<Expr> q = exact_quotient(terms[i], divisor[0]);
+    int64_t wc = 0;
+    auto left = q ? taken_from(terms, terms_of(*q * d, wc)) : std::nullopt;
+    bool nearer = wc == 0 || (wc > 0 ? c >= wc : c <= wc);  // the constant to 0
+    if (!left || !nearer) continue;
+    terms = std::move(*left);
+    c = checked_sub(c, wc);
+    quotient = quotient + *q;
+    i = static_cast<size_t>(-1);  // begin anew
+  }
+  if (!quotient.is(0)) rest = expr_of(std::move(terms), c);
+}
+
 // Splits a = d * quotient + rest where quotient takes every term that d divides.
 void split_by(const Expr& a, const Expr& d, Expr& quotient, Expr& rest) {
   int64_t dc;
@@ -112,13 +145,8 @@ void split_by(const Expr& a, const Expr& d, Expr& quotient, Expr& rest) {
     divisor = {{}, dc};
   else if (dt.size() == 1 && dc == 0)
     divisor = dt[0];
-  else {
-    // A sum as divisor: only a multiple of the whole sum divides out, which the terms of `a` show one by one.
-    bool whole = a == d;
-    quotient = whole ? Expr(1) : Expr(0);
-    rest = whole ? Expr(0) : a;
-    return;
-  }
+  else
+    return split_by_sum(a, d, quotient, rest);
   int64_t c;
   std::vector<Term> terms = terms_of(a, c), keep;
   Expr q(0);
@@ -173,20 +201,23 @@ struct Order {
   bool before, not_after, not_before;
 };
 
-// The sum at the least or the greatest values of its indices. Where an index stands in one term only, beside factors
-// that are not negative, the sum is monotone in it: its extreme values 0 and extent - 1 give bounds in which symbols may
-// cancel. Such an index is a factor of its term, so the other terms, and what is inside of factors, stay as they are.
+// The sum at the least or the greatest values of its indices. Where an index stands once in each of some terms of one sign,
+// beside factors that are not negative, the sum is monotone in it: its extreme values 0 and extent - 1 give bounds in which
+// symbols may cancel. Such an index is a factor of its terms, so the others, and what is inside of factors, stay as they are.
 Expr at_extreme(const Expr& sum, bool least) {
   int64_t constant;
   std::vector<Term> terms = terms_of(sum, constant), out;
   bool changed = false;
   auto replaces = [&](const Term& t, const Expr& f) {
     if (f->kind != ExprKind::Range && f->kind != ExprKind::Value) return false;
-    int occurrences = 0;
-    for (const Term& other : terms)
+    return std::all_of(terms.begin(), terms.end(), [&](const Term& other) {
+      int64_t occurrences = 0;
       for (const Expr& g : other.factors) occurrences += contains_symbol(g, f);
-    return occurrences == 1 &&
-           std::none_of(t.factors.begin(), t.factors.end(), [](const Expr& other) { return other->min < 0; });
+      if (occurrences == 0) return true;
+      return occurrences == 1 && std::find(other.factors.begin(), other.factors.end(), f) != other.factors.end() &&
+             (other.coefficient < 0) == (t.coefficient < 0) &&
+             std::none_of(other.factors.begin(), other.factors.end(), [](const Expr& g) { return g->min < 0; });
+    });
   };
   for (Term& t : terms) {
     Expr product(1);
@@ -280,19 +311,14 @@ bool recombine(std::vector<Term>& terms, int64_t& constant) {
       // What replaces both terms, if the partner is there.
       auto replace = [&](const Expr& partner, const Expr& by) {
         int64_t pc, bc;
-        std::vector<Term> wanted = terms_of(q * b * partner, pc), left;
+        std::vector<Term> wanted = terms_of(q * b * partner, pc), others;
         for (size_t j = 0; j < terms.size(); ++j)
-          if (j != i) left.push_back(terms[j]);
-        for (const Term& w : wanted) {
-          auto it = std::find_if(left.begin(), left.end(), [&](const Term& t) {
-            return t.factors == w.factors && t.coefficient == w.coefficient;
-          });
-          if (it == left.end()) return false;
-          left.erase(it);
-        }
+          if (j != i) others.push_back(terms[j]);
+        auto left = taken_from(std::move(others), wanted);
+        if (!left) return false;
         std::vector<Term> more = terms_of(q * by, bc);
-        left.insert(left.end(), more.begin(), more.end());
-        terms = std::move(left);
+        left->insert(left->end(), more.begin(), more.end());
+        terms = std::move(*left);
         constant = checked_add(constant, checked_sub(bc, pc));
         return true;
       };

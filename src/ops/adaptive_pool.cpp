@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "ir/suppose.h"
 #include "ops/accepted.h"
 #include "ops/combiner.h"
 #include "ops/pool_windows.h"
@@ -18,12 +19,16 @@ struct Covering {
   bool even;  // side by side, and none has more
 };
 
+// Forms for sizes that are like this; the others serve all.
+bool taken_for(Expr a, Expr b) { return ir::suppose(Builder::current().facts(), a, b, false); }
+bool taken_for_less(Expr a, Expr b) { return ir::suppose_less(Builder::current().facts(), a, b, false); }
+
 Covering covering(Expr size, Expr out) {
   Shape shape = {out};
   Value i = prim::iota(shape, 0, DType::Int64), n = size_tensor(size, shape), o = size_tensor(out, shape);
   Expr least = ir::ceildiv(size, out);
   return {prim::binary("div", i * n, o), prim::binary("div", (i + 1) * n + o - 1, o),
-          same_size(least, 1) ? Expr(1) : least, same_size(ir::mod(size, out), 0)};
+          taken_for(least, 1) ? Expr(1) : least, taken_for(ir::mod(size, out), 0)};
 }
 Value picked(Value x, int64_t d, Value places) { return move_dims(prim::gather(x, {places}, {d}), {0}, {d}); }
 // Dimension d becomes the windows, and w.least elements of each follow it.
@@ -90,7 +95,7 @@ Value adaptive_avg(Value x, Shape out) {
       Expr size = size_of(v, d), o = out[d - 2];
       BRASA_CHECK(!is_less(o, 0), "adaptive_avg_pool: elements of output_size must be greater than or equal to 0, got ",
                   out);
-      if (is_less(size, o) != grows) continue;
+      if (taken_for_less(size, o) != grows) continue;
       if (same_size(o, 0)) {
         v = narrow(v, d, 0, 0);
         continue;
@@ -104,7 +109,7 @@ Value adaptive_avg(Value x, Shape out) {
 // What windows give back to the elements of a dimension: those that hold element j are such a window of windows, one where windows are even.
 Value from_windows(Value h, int64_t d, Expr size) {
   Covering w = covering(size_of(h, d), size);
-  return same_size(ir::mod(size, size_of(h, d)), 0) ? picked(h, d, w.start) : window_sums(h, d, w);
+  return taken_for(ir::mod(size, size_of(h, d)), 0) ? picked(h, d, w.start) : window_sums(h, d, w);
 }
 
 template <int kSpatial>
@@ -119,9 +124,9 @@ Value adaptive_avg_backward(Value g, Value x) {
   Dims order;
   for (bool shrinks : {true, false})
     for (int64_t d = kSpatial + 1; d >= 2; --d)
-      if (is_less(size_of(b, d), size_of(h, d)) == shrinks) order.push_back(d);
+      if (taken_for_less(size_of(b, d), size_of(h, d)) == shrinks) order.push_back(d);
   for (int64_t d : order) {
-    if (same_size(size_of(b, d), size_of(h, d))) continue;
+    if (taken_for(size_of(b, d), size_of(h, d))) continue;
     h = h / lengths(covering(size_of(b, d), size_of(h, d)), d, h);
     h = from_windows(h, d, size_of(b, d));
   }

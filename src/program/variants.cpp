@@ -114,9 +114,13 @@ const Variant* VariantCache::insert(const VariantKey& key, Variant variant) {
     std::lock_guard lock(mutex_);
     uint64_t now = clock_.fetch_add(1) + 1;
     v = new Entry{std::move(variant), key.owner.id(), key.hash, now, {key.signature.begin(), key.signature.end()}, now};
-    std::atomic<Entry*>& bucket = buckets_[key.hash % kBuckets];
-    v->next.store(bucket.load(std::memory_order_relaxed), std::memory_order_relaxed);
-    bucket.store(v, std::memory_order_release);
+    // What is made for more is asked first: one that serves all sizes comes behind those of some.
+    std::atomic<Entry*>* at = &buckets_[key.hash % kBuckets];
+    for (Entry* other = at->load(std::memory_order_relaxed); other; other = other->next.load(std::memory_order_relaxed))
+      if (other->is_of(key) && other->program.conditions.facts().size() > v->program.conditions.facts().size())
+        at = &other->next;
+    v->next.store(at->load(std::memory_order_relaxed), std::memory_order_relaxed);
+    at->store(v, std::memory_order_release);
     key.owner.used_ = true;
     size_.fetch_add(1);
     go = beyond_limit();

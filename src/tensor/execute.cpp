@@ -7,6 +7,7 @@
 #include "runtime/float32_products.h"
 #include "support/epoch.h"
 #include "support/error.h"
+#include "tensor/autograd/meta.h"
 #include "tensor/execute_call.h"
 #include "tensor/geometry.h"
 #include "tensor/result_order.h"
@@ -100,6 +101,14 @@ Variant compiled(const Call& call, std::unique_ptr<ir::Graph> graph, ir::Facts& 
   return variant;
 }
 
+const void* parameter_of(std::span<const InputTensor> inputs) {
+  for (const InputTensor& in : inputs) {
+    const autograd::AutogradMeta* meta = in.tensor && in.rank > 0 ? impl_of(*in.tensor)->autograd.get() : nullptr;
+    if (meta && meta->requires_grad && !meta->grad_fn) return in.data;
+  }
+  return nullptr;
+}
+
 void explain_failure(const Call& call) {
   ir::Graph graph(ir::Level::Primitives);
   ir::Facts facts;
@@ -174,7 +183,8 @@ void run_generic(const Call& call, Results& results, Prepare prepare) {
   }
   program::SymbolValues symbols;
   Epoch::Reading reading;
-  const Variant* variant = variant_for(computation, words, operands, symbols, [&] { return build_generic(call); });
+  const Variant* variant = variant_for(
+      computation, words, operands, symbols, [&] { return build_generic(call); }, parameter_of(call.inputs));
 
   bool any = call.into && call.into->numel > 0;
   SmallVector<Operand, 4> outputs = make_results(call, *variant, results, [&](const ir::Type& t) {

@@ -6,8 +6,10 @@
 #include <span>
 #include <vector>
 
+#include "ir/suppose.h"
 #include "program/variants.h"
 #include "tensor/execute.h"
+#include "tensor/size_use.h"
 
 // What the two ways of running a computation share: on merged dimensions (execute_pointwise.cpp), and on its operands as they are.
 namespace brasa::eager {
@@ -59,19 +61,37 @@ inline bool has_checks(const ir::Graph& graph) {
 program::Variant compiled(const Call& call, std::unique_ptr<ir::Graph> graph, ir::Facts& facts,
                           const std::vector<ir::Value>& values);
 
-/// The variant for this signature and these operands, made by `build` if there is none; that gives nothing where it can't be made.
+/// Writes a line for who asks in BRASA_LOGS why eager operators are compiled: which sizes no variant serves, or which operands; and whether
+/// what is made is for all sizes that are left.
+void note_compiled(const Computation& computation, const program::VariantKey& key,
+                   std::span<const compiler::Operand> operands, bool for_all);
+
+/// A parameter of a network among the operands, as its place in memory; null where there is none.
+const void* parameter_of(std::span<const InputTensor> inputs);
+
+/// The variant for this signature and these operands, made by `build` if there is none; that gives nothing where it can't be made. `parameter`
+/// tells whether it is the sizes of one layer that change.
 template <class Build>
 const program::Variant* variant_for(const Computation& computation, const Words& words,
                                     std::span<const compiler::Operand> operands, program::SymbolValues& symbols,
-                                    Build build) {
+                                    Build build, const void* parameter = nullptr) {
   program::VariantCache& cache = program::VariantCache::get();
   program::VariantKey key(computation.owner(), words);
-  if (const program::Variant* v = cache.find(key, operands, symbols)) [[likely]]
-    return v;
+  const program::Variant* known = cache.find(key, operands, symbols);
+  if (known && !static_cast<const SizeUse&>(*known->attachment).count(symbols, parameter)) [[likely]]
+    return known;
   std::lock_guard lock(computation.mutex());
-  if (const program::Variant* v = cache.find(key, operands, symbols)) return v;
+  if (!known)
+    if (const program::Variant* v = cache.find(key, operands, symbols)) return v;
+  size_t variants = 0;
+  std::shared_ptr<SignatureUse> use = use_of(key, variants);
+  bool for_all = !known && use->sizes_change(variants, parameter);
+  use->count(parameter);
+  note_compiled(computation, key, operands, for_all);
+  ir::SizeClasses classes(!for_all);
   std::optional<program::Variant> made = build();
-  if (!made) return nullptr;
+  if (!made) return known;
+  made->attachment = std::make_shared<SizeUse>(std::move(use), for_all);
   made->program.bind(operands, symbols);
   return cache.insert(key, std::move(*made));
 }

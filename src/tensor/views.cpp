@@ -91,6 +91,14 @@ std::optional<std::vector<ViewStep>> chain_of(const ir::Graph& graph, ir::Value 
   return steps;
 }
 
+// The dimension of which a row takes a range; -1 for other rows.
+int64_t range_of(const ops::Row& row, const ir::Args& args, int64_t rank) {
+  int dim = row.schema.index_of("dim"), start = row.schema.index_of("start");
+  auto* given = dim >= 0 && start >= 0 ? args[dim].get_if<ir::Expr>() : nullptr;
+  if (!given || !given->is_constant()) return -1;
+  return given->constant() + (given->constant() < 0 ? rank : 0);
+}
+
 std::optional<Plans> plan(const Operator& op, CallArgs args) {
   ir::Graph graph(ir::Level::Primitives);
   ir::Facts facts;
@@ -130,6 +138,7 @@ std::optional<Plans> plan(const Operator& op, CallArgs args) {
     made->sizes = at.sizes;
     made->strides = at.strides;
     made->offset = at.offset;
+    if (made->steps.empty()) made->range = range_of(op.row(), values, std::ssize(self.sizes));
     plans.push_back(std::move(made));
   }
   return plans;
@@ -168,11 +177,13 @@ static autograd::CreationMeta creation(bool one_of_several) {
   return one_of_several ? autograd::CreationMeta::MULTI_OUTPUT_NODE : autograd::CreationMeta::DEFAULT;
 }
 
-// The same view by fewer links where one of the last looks at the memory like it: to transpose again and again adds none.
+// The same view by fewer links where one of the last looks at the memory like it: to transpose again and again adds none. A recording keeps
+// a step that leads nowhere with these sizes, as the whole of what is cut: with others it may lead somewhere.
 static std::shared_ptr<ViewLink> without_detour(const std::shared_ptr<ViewLink>& made) {
   constexpr int kNear = 8;
   const ViewPlan& plan = *made->plan;
   std::shared_ptr<ViewLink> at = made->before;
+  if (at && Recorder::current()) at = at->before;
   for (int i = 0; at && i < kNear; ++i, at = at->before)
     if (at->offset == made->offset && at->plan->dtype == plan.dtype && at->plan->sizes == plan.sizes &&
         at->plan->strides == plan.strides)

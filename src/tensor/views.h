@@ -25,6 +25,7 @@ struct ViewPlan {
   Sizes sizes, strides;
   DType dtype;
   int64_t offset = 0;  // relative to the operand's, in elements of the view
+  int64_t range = -1;  // without steps: the dimension of which a row that takes a range took the whole
 };
 
 /// A result of a view row with its arguments, of which the first stands for any tensor, and where it lies: a view's way from its

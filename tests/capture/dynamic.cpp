@@ -364,6 +364,18 @@ TEST(DynamicModels, StridedConvolutionOfEverySecondElement) {
   }
 }
 
+// The planes of such a norm have as many places as the sum of two images' says.
+TEST(DynamicModels, ANormOfImagesThatWereJoined) {
+  CompileOptions options;
+  options.dynamic = true;
+  auto f = [](const Tensor& x, const Tensor& y) { return group_norm(cat({x, y}, 3).relu(), 2, {}, {}, 1e-5, true); };
+  auto compiled = compile(f, options);
+  for (int64_t size : {5, 8, 2, 11}) {
+    Tensor x = randn({3, 4, size, 7}), y = randn({3, 4, size, size + 1});
+    EXPECT_TRUE(allclose(compiled(x, y), f(x, y), 1e-4, 1e-5)) << size;
+  }
+}
+
 TEST(DynamicModels, AScheduledLearningRate) {
   train(mlp(), mlp(), adamw, [](int) { return std::pair{fresh({8, 6}), fresh({8, 3})}; }, 3, true);
 }

@@ -31,6 +31,19 @@ TEST(Expr, DivisionUndoesWhatLinearisationDid) {
   EXPECT_EQ(mod(floordiv(i * 12 + k, 4), 3), Expr(0));
 }
 
+// As where sizes are those of what was joined, or of an image without its border.
+TEST(Expr, DivisionBySums) {
+  Expr s = Expr::size(0, 1), t = Expr::size(1), c = s + t, pixels = (s + 2) * (t + 3);
+  Expr i = Expr::range(0, Expr(7)), j = Expr::range(1, Expr(2)), k = Expr::range(2, c), p = Expr::range(3, pixels);
+  EXPECT_EQ(floordiv(i * c * 2 + j * c + k, c * 2), i);
+  EXPECT_EQ(mod(i * c * 2 + j * c + k, c * 2), j * c + k);
+  EXPECT_EQ(floordiv((i * 4 + j) * c + k, c), i * 4 + j);
+  EXPECT_EQ(floordiv(i * pixels * 2 + j * pixels + p, pixels * 2), i);
+  EXPECT_EQ(mod(floordiv(i * pixels * 2 + j * pixels + p, pixels), 2), j);
+  EXPECT_EQ(floordiv(s + 9, s + 2) - 1, floordiv(Expr(7), s + 2));
+  EXPECT_EQ(floordiv(s + 1, s + 2), Expr(0));
+}
+
 // What is halved twice is quartered, whatever comes between: sizes of a chain of windows are those of one window.
 TEST(Expr, DivisionOfWhatWasDivided) {
   Expr s = Expr::size(0), t = min(Expr(62), s * 2);

@@ -40,6 +40,22 @@ TEST(Variants, BySignatureOwnerAndConditions) {
   EXPECT_FALSE(find(b, 7, 1));
 }
 
+// One that serves all sizes does not stand before those that are made for some.
+TEST(Variants, OfMoreFactsAreAskedFirst) {
+  VariantOwner owner;
+  Epoch::Reading reading;
+  ir::Expr s = ir::Expr::size(0);
+  const Variant* small = add(owner, 7, {{ir::min(s, ir::Expr(8)), s, true}, {s, ir::Expr(0), false}});
+  const Variant* two = add(owner, 7, {{s, ir::Expr(2), true}, {s, ir::Expr(0), false}, {s, ir::Expr(1), false}});
+  const Variant* all = add(owner, 7, {{s, ir::Expr(0), false}});
+  EXPECT_EQ(find(owner, 7, 5), small);
+  EXPECT_EQ(find(owner, 7, 2), two);
+  EXPECT_EQ(find(owner, 7, 9), all);
+  const Variant* nine = add(owner, 7, {{s, ir::Expr(9), true}, {s, ir::Expr(0), false}});
+  EXPECT_EQ(find(owner, 7, 9), nine);
+  EXPECT_EQ(find(owner, 7, 10), all);
+}
+
 TEST(Variants, SayWhatDoesNotHold) {
   VariantOwner owner;
   uint64_t word = 7;

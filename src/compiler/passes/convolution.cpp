@@ -7,6 +7,7 @@
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/transform.h"
 #include "compiler/passes/winograd.h"
+#include "ir/suppose.h"
 
 namespace brasa::compiler {
 
@@ -57,31 +58,41 @@ Value merged(Value x, size_t d) {
   s.erase(s.begin() + static_cast<int64_t>(d) + 1);
   return prim::reshape(x, s);
 }
-// Of a convolution's weights and result: more results than places in the kernel. For gradients of weights it is the other way round.
-bool kernel_is_small(const Shape& weights, const Shape& result, ir::Facts& facts) {
-  Expr places = product_from(weights, 2), results = product_from(result, 2);
-  return facts.equal(min(places, results), places);
+// A form is chosen for this call's sizes, and asks for such ones where classes are told apart; the order of strict sums must not depend on
+// what is known.
+bool suppose(Expr a, Expr b, bool usual, const PassContext& context) {
+  return context.machine.one_order ? context.facts.equal(a, b) : ir::suppose(context.facts, a, b, usual);
+}
+bool is_at_most(Expr e, Expr most, bool usual, const PassContext& context) {
+  return suppose(max(e, most), most, usual, context);
 }
 
-bool is_at_most(Expr e, Expr most, ir::Facts& facts) { return facts.equal(max(e, most), most); }
+// Of a convolution's weights and result: more results than places in the kernel. For gradients of weights it is the other way round. What is
+// known is a layer's kernel, and an image's size is not; where nothing is, the example decides.
+bool kernel_is_small(const Shape& weights, const Shape& result, const PassContext& context) {
+  Expr places = context.facts.known(product_from(weights, 2)), results = context.facts.known(product_from(result, 2)),
+       fewer = min(places, results);
+  bool example = context.facts.has_hint(fewer) && context.facts.hint(fewer) == context.facts.hint(places);
+  return suppose(fewer, places, places.is_constant() || (!results.is_constant() && example), context);
+}
 
 // Most of what its windows cover is no element of the image.
-bool has_gaps(const Conv& c, const Shape& result, ir::Facts& facts) {
+bool has_gaps(const Conv& c, const Shape& result, const PassContext& context) {
   Expr elements = product_from(shape_of(c.x), 2) * 2, results = product_from(result, 2);
-  return is_at_most(elements, results, facts);
+  return is_at_most(elements, results, !all_one(c.x_dilation) && !results.is_constant(), context);
 }
 
 // A kernel of more places than the image has with the gaps between its elements.
-bool is_longer_than_image(const Conv& c, ir::Facts& facts) {
+bool is_longer_than_image(const Conv& c, const PassContext& context) {
   Expr image = product_from(shape_of(c.x), 2) * product(c.x_dilation), places = product_from(shape_of(c.w), 2);
-  return is_at_most(image, places, facts);
+  return is_at_most(image, places, false, context);
 }
 
 // Rows of the image have many more places than those of the result, as in the gradient by weights of patches: most of what is read along
 // with them would serve nothing.
-bool has_long_rows(const Conv& c, const Shape& result, ir::Facts& facts) {
+bool has_long_rows(const Conv& c, const Shape& result, const PassContext& context) {
   Expr row = floordiv(shape_of(c.x).back(), c.stride.back()), wasted = result.back() * 3;
-  return is_at_most(wasted, row, facts);
+  return is_at_most(wasted, row, false, context);
 }
 
 // An image for sums over places at fixed distances. Its memory has a plane for each remainder of a place by the step, so that places
@@ -331,7 +342,7 @@ Value exchanged(const Conv& c, const Shape& result, Primitives& out, const PassC
 }
 
 // A kernel may reach far beyond a small image: its taps that meet the border alone, whatever the result, are left out.
-void leave_out_border(Conv& c, const Shape& result, ir::Facts& facts) {
+void leave_out_border(Conv& c, const Shape& result, const PassContext& context) {
   Shape size = shape_of(c.w);
   Exprs start(size.size(), 0);
   for (size_t d = 0; d < c.spatial(); ++d) {
@@ -342,7 +353,7 @@ void leave_out_border(Conv& c, const Shape& result, ir::Facts& facts) {
     Expr results = (result[d + 2] - 1) * c.stride[d];
     Expr first = min(max(ceildiv(c.low[d] - results, c.w_dilation[d]), 0), taps - 1);
     Expr kept = max(min(floordiv(c.low[d] + image, c.w_dilation[d]) + 1, taps) - first, 1);
-    if (facts.equal(kept, taps)) continue;
+    if (suppose(kept, taps, true, context)) continue;
     start[d + 2] = first;
     taps = kept;
     c.low[d] = c.low[d] - first * c.w_dilation[d];
@@ -365,10 +376,10 @@ bool has_elements(const Conv& c, ir::Facts& facts) {
 }
 
 // A step leads nowhere along a dimension of one result: what lies behind the only window is cut off instead.
-void leave_out_steps(Conv& c, Shape& result, ir::Facts& facts) {
+void leave_out_steps(Conv& c, Shape& result, const PassContext& context) {
   for (size_t d = 0; d < c.spatial(); ++d) {
     Expr& results = result[d + 2];
-    if (c.stride[d].is(1) || !facts.equal(results, 1) || !has_elements(c, facts)) continue;
+    if (c.stride[d].is(1) || !suppose(results, 1, false, context) || !has_elements(c, context.facts)) continue;
     Expr elements = shape_of(c.x)[d + 2], image = elements + (elements - 1) * (c.x_dilation[d] - 1);
     Expr window = (shape_of(c.w)[d + 2] - 1) * c.w_dilation[d] + 1;
     results = 1;
@@ -403,34 +414,35 @@ Value of_spread_kernel(const Conv& c, const Shape& result, Primitives& out, cons
 }
 
 // A dimension along which most of a long kernel lies beyond the image, whatever the result.
-std::optional<size_t> short_dimension(const Conv& c, ir::Facts& facts) {
+std::optional<size_t> short_dimension(const Conv& c, const PassContext& context) {
   for (size_t d = 0; d < c.spatial(); ++d) {
     Expr image = shape_of(c.x)[d + 2] * c.x_dilation[d], kernel = shape_of(c.w)[d + 2];
-    if (c.w_dilation[d].is(1) && !kernel.is(1) && is_at_most(image * 2, kernel, facts) && has_elements(c, facts))
+    if (c.w_dilation[d].is(1) && !kernel.is(1) && is_at_most(image * 2, kernel, false, context) &&
+        has_elements(c, context.facts))
       return d;
   }
   return std::nullopt;
 }
 
 Value convolution(Conv c, Shape result, Primitives& out, const PassContext& context) {
-  if (!context.machine.gpu) leave_out_steps(c, result, context.facts);
+  if (!context.machine.gpu) leave_out_steps(c, result, context);
   if (context.machine.gpu || !all_constant(c.stride) || !all_constant(c.w_dilation)) return convolution_by_windows(c);
-  if (std::optional<size_t> d = short_dimension(c, context.facts))
+  if (std::optional<size_t> d = short_dimension(c, context))
     return convolution_of_short_images(c, *d, result, out, [&](const Conv& of_places, const Shape& size) {
       return convolution(of_places, size, out, context);
     });
-  if (!kernel_is_small(shape_of(c.w), result, context.facts)) leave_out_border(c, result, context.facts);
+  if (!kernel_is_small(shape_of(c.w), result, context)) leave_out_border(c, result, context);
   bool alone = has_one_output(c, context.facts);
-  if (all_one(c.stride) && all_constant(c.x_dilation) && has_gaps(c, result, context.facts)) {
-    if (is_longer_than_image(c, context.facts)) return exchanged(c, result, out, context);
+  if (all_one(c.stride) && all_constant(c.x_dilation) && has_gaps(c, result, context)) {
+    if (is_longer_than_image(c, context)) return exchanged(c, result, out, context);
     if (!has_known_spread(c) && all_one(c.w_dilation)) return convolution_of_overlaps(c, result, out);
   }
   if (all_one(c.stride) && all_one(c.w_dilation) && all_constant(c.x_dilation) && !all_one(c.x_dilation) &&
-      !kernel_is_small(shape_of(c.w), result, context.facts) && has_elements(c, context.facts))
+      !kernel_is_small(shape_of(c.w), result, context) && has_elements(c, context.facts))
     return of_spread_kernel(c, result, out, context);
-  if (kernel_is_small(shape_of(c.w), result, context.facts)) {
+  if (kernel_is_small(shape_of(c.w), result, context)) {
     if (all_one(c.stride) && has_known_spread(c)) return convolution_of_spread(c, result, out, context);
-    if (has_long_rows(c, result, context.facts) && !alone) return convolution_by_windows(c, WindowsAre::Rows);
+    if (has_long_rows(c, result, context) && !alone) return convolution_by_windows(c, WindowsAre::Rows);
     if (all_one(c.stride) || (all_one(c.w_dilation) && !alone)) return convolution_of_neighbours(c, out, context);
     if (alone) return convolution_by_windows(c, WindowsAre::Lanes);
   } else if (alone) {
@@ -451,8 +463,9 @@ Value convolution(Conv c, Shape result, Primitives& out, const PassContext& cont
 }  // namespace
 
 // Loops over a small kernel are expanded, and steps of 1 and single groups have forms of their own.
-void ask_of_convolution(const ir::Node* n, ir::Facts& facts) {
+void ask_of_convolution(const ir::Node* n, const PassContext& context) {
   constexpr int64_t kSmall = 11;
+  ir::Facts& facts = context.facts;
   const Shape &w = type_of(n->arg<Value>(1)).shape, &result = n->types[0].shape;
   auto ask = [&](Expr e) {
     if (!e.is_constant() && facts.has_hint(e) && facts.hint(e) <= kSmall) facts.equal(e, Expr(facts.hint(e)));
@@ -463,10 +476,11 @@ void ask_of_convolution(const ir::Node* n, ir::Facts& facts) {
   for (size_t d = 0; d + 2 < w.size(); ++d)
     if (!facts.known(n->arg<Exprs>(5)[d]).is(1)) ask(n->arg<Exprs>(3)[d]);
   facts.equal(n->arg<Expr>(7), Expr(1));
-  bool small = kernel_is_small(w, result, facts);
+  bool small = kernel_is_small(w, result, context);
   for (size_t d = 2; d < w.size(); ++d) ask(small ? w[d] : result[d]);
   constexpr int64_t kPixel = 4;  // channels
-  if (small && facts.has_hint(w[1]) && facts.hint(w[1]) <= kPixel) ask(w[1]);
+  bool classes = context.machine.one_order || ir::SizeClasses::apart();
+  if (small && classes && facts.has_hint(w[1]) && facts.hint(w[1]) <= kPixel) ask(w[1]);
 }
 
 void lower_convolutions(Primitives& p, const PassContext& context) {

@@ -88,6 +88,6 @@ ir::Value convolution_of_short_images(const Conv& c, size_t dim, const ir::Shape
                                       const std::function<ir::Value(const Conv&, const ir::Shape&)>& convolved);
 
 /// Asks what decides on the form of a convolution: small steps, kernels and groups are known then.
-void ask_of_convolution(const ir::Node* n, ir::Facts& facts);
+void ask_of_convolution(const ir::Node* n, const PassContext& context);
 
 }  // namespace brasa::compiler

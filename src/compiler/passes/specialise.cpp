@@ -87,7 +87,7 @@ void specialise(Primitives& p, const PassContext& context) {
   ir::Facts& facts = context.facts;
   for (const ir::Node* n : p.graph->nodes())
     if (prim_of(n) == Prim::Convolution && !context.machine.gpu)
-      ask_of_convolution(n, facts);
+      ask_of_convolution(n, context);
     else if (prim_of(n) == Prim::Dot && !context.machine.gpu && context.size_classes)
       ask_of_product(n, facts);
   size_t known = 0;

@@ -11,6 +11,7 @@
 #include "support/lazy.h"
 #include "tensor/execute.h"
 #include "tensor/geometry.h"
+#include "tensor/recorder.h"
 #include "transforms/derived.h"
 
 namespace brasa::autograd {
@@ -115,7 +116,12 @@ Tensor back_along(const eager::ViewPlan& plan, Tensor ct) {
 }  // namespace
 
 variable_list ViewNode::apply(variable_list&& grads) {
-  return {grads[0].defined() ? back_along(*plan_, std::move(grads[0])) : Tensor()};
+  Tensor& ct = grads[0];
+  if (!ct.defined()) return {Tensor()};
+  // Where sizes are recorded, what is the whole of a dimension now may be a part of it in another call.
+  if (int64_t d = plan_->range; d >= 0 && Recorder::current())
+    return {eager::call_one("aten::slice_backward", {ct, ct.sizes(), d, 0, ct.size(d), 1})};
+  return {back_along(*plan_, std::move(ct))};
 }
 
 bool ViewNode::moves() const {
