@@ -173,7 +173,11 @@ class Fuser {
       // Kernels that read the same large value.
       for (const auto* values : {&read, &inputs})
         for (Node* p : *values)
-          if (same_numel(p, root)) siblings(p, c);
+          if (same_numel(p, root)) siblings(readers_[p], c);
+      // Sums of what one kernel made, as those of parts of sums: on a GPU to begin a kernel of its own takes longer than it runs.
+      if (machine_.gpu && is_reduction(prim_of(root)))
+        for (Node* p : read)
+          if (same_numel(p, root)) siblings(sums_of_[find(cluster_of_[p->id])], c);
     }
   }
 
@@ -189,8 +193,8 @@ class Fuser {
     return v;
   }
 
-  void siblings(Node* value, int c) {
-    std::vector<int>& readers = readers_[value];
+  // `readers`: so far, of the same.
+  void siblings(std::vector<int>& readers, int c) {
     int tried = 0;
     for (size_t i = readers.size(); i-- > 0 && tried < 4; ++tried) {
       int a = find(readers[i]), b = find(c);
@@ -515,6 +519,7 @@ class Fuser {
   std::vector<int> cluster_of_;                 // by node id
   std::vector<Cluster> clusters_;
   std::unordered_map<const Node*, std::vector<int>> readers_;
+  std::unordered_map<int, std::vector<int>> sums_of_;     // of a cluster's results: the clusters
   int newest_ = 0;                                        // the cluster that is being merged with those before it
   std::unordered_map<const Node*, const Node*> last_of_;  // of what a call writes besides: the node that it is found by
   std::unordered_map<const Node*, int> call_of_;          // of that node: their cluster
