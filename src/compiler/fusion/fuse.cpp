@@ -173,11 +173,29 @@ class Fuser {
       // Kernels that read the same large value.
       for (const auto* values : {&read, &inputs})
         for (Node* p : *values)
-          if (same_numel(p, root)) siblings(readers_[p], c);
-      // Sums of what one kernel made, as those of parts of sums: on a GPU to begin a kernel of its own takes longer than it runs.
-      if (machine_.gpu && is_reduction(prim_of(root)))
-        for (Node* p : read)
-          if (same_numel(p, root)) siblings(sums_of_[find(cluster_of_[p->id])], c);
+          if (same_numel(p, root)) siblings(p, c);
+    }
+    if (machine_.gpu) merge_sums();
+  }
+
+  // Sums of what one kernel made, as those of parts of sums: on a GPU to begin a kernel of its own takes longer than it runs. Equal kernels are
+  // one launch anyway, with others that are further away.
+  void merge_sums() {
+    std::unordered_map<int, std::vector<int>> by_maker;
+    newest_ = static_cast<int>(clusters_.size());
+    for (const Node* root : live_) {
+      if (!memory_[root->id] || !is_reduction(prim_of(root))) continue;
+      std::unordered_set<int> makers;
+      frontier(root, [&](const Node* p) {
+        if (prim_of(p) != Prim::Input && same_numel(p, root)) makers.insert(find(cluster_of_[p->id]));
+      });
+      for (int maker : makers) {
+        for (int other : by_maker[maker]) {
+          int a = find(other), b = find(cluster_of_[root->id]);
+          if (clusters_[a].nodes != clusters_[b].nodes) merge(std::min(a, b), std::max(a, b), false);
+        }
+        by_maker[maker].push_back(cluster_of_[root->id]);
+      }
     }
   }
 
@@ -193,8 +211,8 @@ class Fuser {
     return v;
   }
 
-  // `readers`: so far, of the same.
-  void siblings(std::vector<int>& readers, int c) {
+  void siblings(Node* value, int c) {
+    std::vector<int>& readers = readers_[value];
     int tried = 0;
     for (size_t i = readers.size(); i-- > 0 && tried < 4; ++tried) {
       int a = find(readers[i]), b = find(c);
@@ -519,7 +537,6 @@ class Fuser {
   std::vector<int> cluster_of_;                 // by node id
   std::vector<Cluster> clusters_;
   std::unordered_map<const Node*, std::vector<int>> readers_;
-  std::unordered_map<int, std::vector<int>> sums_of_;     // of a cluster's results: the clusters
   int newest_ = 0;                                        // the cluster that is being merged with those before it
   std::unordered_map<const Node*, const Node*> last_of_;  // of what a call writes besides: the node that it is found by
   std::unordered_map<const Node*, int> call_of_;          // of that node: their cluster
