@@ -67,6 +67,25 @@ TEST_P(Pooling, GradientOfMaxima) {
   }
 }
 
+// Of so many elements that those of the same windows are one thread's, in both memory formats.
+TEST_P(Pooling, ElementsOfTheSameWindows) {
+  Window w{3, 2, 1, 1};
+  auto pooled = [](const Tensor& x) { return max_pool2d(x, {3, 3}, {2, 2}, {1, 1}); };
+  auto gradient = compile([=](const Tensor& x, const Tensor& g) {
+    Tensor y = x.detach().requires_grad_();
+    return autograd::grad({pooled(y)}, {y}, {g})[0];
+  });
+  for (int64_t columns : {96, 100}) {
+    Tensor x = randint(6, {16, 32, 96, columns}, kFloat32), g = randint(9, pooled(x).sizes(), kFloat32);
+    Tensor want = expected(x.flatten(0, 1), g.flatten(0, 1), w).reshape(x.sizes());
+    for (DType dtype : {kFloat32, kBFloat16})
+      for (MemoryFormat format : {MemoryFormat::Contiguous, MemoryFormat::ChannelsLast}) {
+        auto there = [&](const Tensor& t) { return t.to(dtype).to(device_).contiguous(format); };
+        EXPECT_TRUE(gradient(there(x), there(g)).cpu().to(kFloat32).equal(want)) << str(columns, " ", name(dtype));
+      }
+  }
+}
+
 // What a pair's place is read by lies in a row of two elements, which one thread has.
 TEST_P(Pooling, PairsInOneDimension) {
   for (int64_t length : {4, 6, 64}) {

@@ -307,6 +307,62 @@ TEST(Nvptx, NeighboursBesideSumsAreOneAccess) {
   EXPECT_NE(ptx.find("st.global.v4.f32"), std::string::npos) << ptx;
 }
 
+// A bfloat16 is widened from the word whose half it is, by one instruction.
+TEST(Nvptx, HalvesOfWords) {
+  ir::Graph graph(ir::Level::Loops);
+  graph.name = "halves";
+  LoopBuilder b(graph);
+  Value x = b.buffer(DType::BFloat16, 1024), out = b.buffer(DType::Float32, 1024);
+  Expr thread = b.loop("thread", 128), lane = b.loop("unroll", 8, 8), i = thread * 8 + lane;
+  b.store(out, i, b.convert(b.load(x, i), DType::Float32));
+  std::string ptx = ptx_of(graph);
+  for (const char* instruction : {"ld.global.v4.u32", "shl.b32", "and.b32"})
+    EXPECT_NE(ptx.find(instruction), std::string::npos) << ptx;
+  for (const char* instruction : {"b16", "u16"}) EXPECT_EQ(ptx.find(instruction), std::string::npos) << ptx;
+}
+
+// Places that 32 bits hold are divided as such.
+TEST(Nvptx, ShortDivisions) {
+  auto divides_long = [](Expr blocks) {
+    ir::Graph graph(ir::Level::Loops);
+    graph.name = "quotients";
+    LoopBuilder b(graph);
+    Value x = b.buffer(DType::Float32, 1 << 20), out = b.buffer(DType::Float32, blocks * 128);
+    Expr block = b.loop("block", blocks), thread = b.loop("thread", 128), i = block * 128 + thread;
+    b.store(out, i, b.load(x, mod(floordiv(i, 7), 1000)));
+    return ptx_of(graph).find("mul.hi.u64") != std::string::npos;
+  };
+  EXPECT_FALSE(divides_long(4096));
+  EXPECT_TRUE(divides_long(Expr::size(0)));
+}
+
+// What adds up tensors goes through them from their ends.
+TEST(Nvptx, SumsBeginAtTheEnd) {
+  for (bool sums : {false, true}) {
+    ir::Graph graph(ir::Level::Loops);
+    graph.name = "sums";
+    LoopBuilder b(graph);
+    Value x = b.buffer(DType::Float32, 4096), out = b.buffer(DType::Float32, 4096);
+    Expr block = b.loop("block", 128), thread = b.loop("thread", 32), i = block * 32 + thread,
+         row = b.loop("serial", 16);
+    b.store(out, i, sums ? b.reduce(b.load(x, mod(i + row, 4096)), {row}, "add") : b.load(x, i));
+    EXPECT_EQ(ptx_of(graph).find("%nctaid.x") != std::string::npos, sums);
+  }
+}
+
+// A block of 256 threads leaves room for another one.
+TEST(Nvptx, TwoBlocksAtOnce) {
+  for (int64_t threads : {256, 1024}) {
+    ir::Graph graph(ir::Level::Loops);
+    graph.name = "blocks";
+    LoopBuilder b(graph);
+    Value x = b.buffer(DType::Float32, threads), out = b.buffer(DType::Float32, threads);
+    Expr i = b.loop("thread", threads);
+    b.store(out, i, b.load(x, i));
+    EXPECT_EQ(ptx_of(graph).find(".minnctapersm 2") != std::string::npos, threads == 256) << threads;
+  }
+}
+
 // What a thread reads is on its way before it waits for others.
 TEST(Nvptx, ReadsComeBeforeExchanges) {
   GpuCase c;

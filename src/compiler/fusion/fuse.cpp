@@ -175,6 +175,28 @@ class Fuser {
         for (Node* p : *values)
           if (same_numel(p, root)) siblings(p, c);
     }
+    if (machine_.gpu) merge_sums();
+  }
+
+  // Sums of what one kernel made, as those of parts of sums: on a GPU to begin a kernel of its own takes longer than it runs. Equal kernels are
+  // one launch anyway, with others that are further away.
+  void merge_sums() {
+    std::unordered_map<int, std::vector<int>> by_maker;
+    newest_ = static_cast<int>(clusters_.size());
+    for (const Node* root : live_) {
+      if (!memory_[root->id] || !is_reduction(prim_of(root))) continue;
+      std::unordered_set<int> makers;
+      frontier(root, [&](const Node* p) {
+        if (prim_of(p) != Prim::Input && same_numel(p, root)) makers.insert(find(cluster_of_[p->id]));
+      });
+      for (int maker : makers) {
+        for (int other : by_maker[maker]) {
+          int a = find(other), b = find(cluster_of_[root->id]);
+          if (clusters_[a].nodes != clusters_[b].nodes) merge(std::min(a, b), std::max(a, b), false);
+        }
+        by_maker[maker].push_back(cluster_of_[root->id]);
+      }
+    }
   }
 
   bool same_numel(const Node* value, const Node* root) {

@@ -21,6 +21,8 @@ constexpr size_t kFewTensors = 3;
 // than so many simple instructions, which a kernel's start does.
 constexpr int kCheapRepeated = 12, kCheapForEachThread = 3;
 constexpr int64_t kStart = 25'000'000;
+// And this much there, if it is made of places alone: of neighbours' places, which loops spell out, little is left to compute.
+constexpr int kCheapOfPlaces = 256;
 // And of this much, where a contraction and others would each do it again.
 constexpr int kCheapShared = 2;
 // Beyond this, what is computed again and again costs as much as anything.
@@ -316,6 +318,21 @@ class Chooser {
     return few.is_constant() && many.is_constant() && few.constant() <= many.constant() / kOfSoMany;
   }
 
+  // Whether what is computed to it is, too.
+  static bool is_of_integers(const Node* v) {
+    std::vector<const Node*> rest{v};
+    std::unordered_set<const Node*> seen;
+    while (!rest.empty()) {
+      const Node* n = rest.back();
+      rest.pop_back();
+      if (!seen.insert(n).second) continue;
+      if (is_floating(n->types[0].dtype) || is_complex(n->types[0].dtype) || seen.size() > kMostLookedThrough)
+        return false;
+      n->for_each_input([&](Value in) { rest.push_back(in.node); });
+    }
+    return true;
+  }
+
   int most_repeated(const Node* broadcast) const {
     const Node* v = broadcast->arg<Value>(0).node;
     Expr repeats = broadcast->types[0].numel();
@@ -325,6 +342,7 @@ class Chooser {
                          !type_of(broadcast->arg<Value>(0)).shape.back().is(1) &&
                          !(v->types[0].numel() == broadcast->types[0].numel());
     if (!gpu_ && along_vectors) return kCheap;
+    if (gpu_ && leaves_[v->id] == 0 && is_of_integers(v)) return kCheapOfPlaces;
     bool short_time = repeats.is_constant() && repeats.constant() < kStart / std::max(cost_[v->id], 1);
     return gpu_ && !short_time && !v->types[0].numel().is(1) ? kCheapForEachThread : kCheapRepeated;
   }

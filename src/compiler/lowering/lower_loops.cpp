@@ -235,8 +235,10 @@ class Loops {
     index.back() = index.back() * Expr(s_.width) + lane();
     for (size_t i = 0; i < kept.size(); ++i) {
       const Axis& a = s_.axes[kept[i]];
-      at_[kept[i]] =
-          a.piece ? index[i] * Expr(a.piece) + b.loop("serial", a.piece, 1, static_cast<int>(a.piece)) : index[i];
+      auto piece = [&] {
+        return a.spelled_out ? b.loop("unroll", a.piece) : b.loop("serial", a.piece, 1, static_cast<int>(a.piece));
+      };
+      at_[kept[i]] = a.piece ? index[i] * Expr(a.piece) + piece() : index[i];
     }
   }
 
@@ -338,7 +340,8 @@ class Loops {
         continue;
       }
       Expr chunks = floordiv(a.extent, s_.width);
-      Expr step = b.loop("serial", ceildiv(chunks, s_.threads)), thread = b.loop("thread", s_.threads);
+      Expr step = b.loop("serial", ceildiv(chunks, s_.threads), 1, s_.serial_unroll);
+      Expr thread = b.loop("thread", s_.threads);
       Expr chunk = step * Expr(s_.threads) + thread, within_chunk = lane();
       closed_.insert(closed_.end(), {step, thread});
       if (s_.width > 1) closed_.push_back(within_chunk);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <unordered_set>
+#include <vector>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/passes/contraction.h"
@@ -15,13 +17,21 @@ namespace {
 // A reduction is split so that about this many elements stay in each part.
 constexpr int64_t kPart = 8192;
 
-// About `wanted` parts of equal length if there is such a number near.
-int64_t parts_of(int64_t length, int64_t wanted) {
+// About `wanted` parts of equal length if there is such a number near: rather more of them, or fewer.
+int64_t parts_of(int64_t length, int64_t wanted, bool fewer = false) {
   wanted = std::max<int64_t>(wanted, 1);
-  for (int64_t p = wanted; p <= wanted * 2; ++p)
-    if (length % p == 0) return p;
-  for (int64_t p = wanted; p >= wanted / 2 && p > 1; --p)
-    if (length % p == 0) return p;
+  auto up = [&] {
+    for (int64_t p = wanted; p <= wanted * 2; ++p)
+      if (length % p == 0) return p;
+    return int64_t{0};
+  };
+  auto down = [&] {
+    for (int64_t p = wanted; p >= wanted / 2 && p > 1; --p)
+      if (length % p == 0) return p;
+    return int64_t{0};
+  };
+  if (int64_t p = fewer ? down() : up()) return p;
+  if (int64_t p = fewer ? up() : down()) return p;
   return wanted;
 }
 
@@ -31,8 +41,34 @@ struct Enough {
 };
 Enough enough_for(const Machine& m) {
   if (!m.gpu) return {4 * m.threads, 4 * m.threads, 64};
-  // Two blocks a processor; of columns four, and more where that gives parts of one length.
+  // Two blocks a processor; of columns four, and more where that gives parts of one length (see parts_of_columns).
   return {2 * m.processors, 4 * m.processors, 256};
+}
+
+// Whether this is made of at most so many tensors of its size.
+bool reads_few(Value x, size_t most) {
+  std::unordered_set<const Node*> seen, tensors;
+  std::vector<const Node*> rest{x.node};
+  while (!rest.empty() && tensors.size() <= most) {
+    const Node* n = rest.back();
+    rest.pop_back();
+    if (!seen.insert(n).second || !(n->types[0].numel() == type_of(x).numel())) continue;
+    if (prim_of(n) == Prim::Pointwise || prim_of(n) == Prim::Reshape || prim_of(n) == Prim::Transpose)
+      n->for_each_input([&](Value v) { rest.push_back(v.node); });
+    else if (prim_of(n) != Prim::Broadcast && !is_leaf(prim_of(n)))
+      tensors.insert(n);
+  }
+  return tensors.size() <= most;
+}
+
+// On a GPU long sums of few tensors take so few registers that three blocks of each processor, or somewhat fewer, run at once: then no processor
+// has blocks left when others have none. `apart`: no kernel of rows adds up other columns of as many elements, which has parts of its own.
+int64_t parts_of_columns(Value x, int64_t length, int64_t tasks, bool apart, const Machine& m) {
+  constexpr size_t kFewTensors = 2;
+  constexpr int64_t kAtOnce = 3, kLeastLength = 32, kLongColumn = 1 << 16;
+  bool at_once = m.gpu && apart && length >= kLongColumn && reads_few(x, kFewTensors);
+  int64_t blocks = at_once ? kAtOnce * m.processors : enough_for(m).columns;
+  return parts_of(length, std::min((blocks + tasks - 1) / tasks, length / kLeastLength), at_once);
 }
 
 // Of unknown sizes: what is long, and in how many parts it is summed up; in more where there are few columns, so that each part of one
@@ -63,7 +99,8 @@ Value inner_parts(Value x, const Dims& reduced, const std::string& combiner, con
 }
 
 // In two steps where one would leave threads without work; an absent Value where it would not.
-Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& combiner, const PassContext& context) {
+Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& combiner, bool apart,
+            const PassContext& context) {
   Enough enough = enough_for(context.machine);
   Shape s = shape_of(x);
   Expr rows = product(pick(s, kept)), length = product(pick(s, reduced));
@@ -93,7 +130,7 @@ Value split(Value x, const Dims& kept, const Dims& reduced, const std::string& c
       return {};
     // Threads share those of several matrices, unless there are too few for that.
     if (!matrices.is(1) && rows.constant() >= enough.columns) return {};
-    parts = Expr(parts_of(length.constant(), std::min((enough.columns + tasks - 1) / tasks, length.constant() / 32)));
+    parts = Expr(parts_of_columns(x, length.constant(), tasks, apart, context.machine));
   } else {
     return {};
   }
@@ -161,8 +198,12 @@ Value ordered(Value x, Dims dims, const std::string& combiner, const PassContext
 
 void split_reductions(Primitives& p, const PassContext& context) {
   std::vector<Expr> gathered;  // numbers of elements that gathers fetch along several dimensions
-  for (const ir::Node* n : p.graph->nodes())
+  std::vector<Expr> in_rows;   // of what is reduced along its last dimension alone
+  for (const ir::Node* n : p.graph->nodes()) {
     if (prim_of(n) == Prim::Gather && n->types[0].rank() > 1) gathered.push_back(n->types[0].numel());
+    if (prim_of(n) == Prim::Reduce && int_args(n, 1) == Dims{ops::rank_of(n->arg<Value>(0)) - 1})
+      in_rows.push_back(type_of(n->arg<Value>(0)).numel());
+  }
   transform(
       p, context.facts, [](const ir::Node* n) { return prim_of(n) == Prim::Reduce; },
       [&](const ir::Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
@@ -174,10 +215,11 @@ void split_reductions(Primitives& p, const PassContext& context) {
         const auto& combiner = args[2].get<std::string>();
         bool order = context.machine.orders_sums() && is_floating(ops::dtype_of(x));
         bool all = product(pick(s, kept)).is(1);
+        bool apart = std::find(in_rows.begin(), in_rows.end(), product(s)) == in_rows.end();
         bool uneven = all && std::find(gathered.begin(), gathered.end(), product(s)) != gathered.end();
         Value out;
         if (uneven && !order) out = inner_parts(x, dims, combiner, context);
-        if (!out) out = order ? ordered(x, dims, combiner, context) : split(x, kept, dims, combiner, context);
+        if (!out) out = order ? ordered(x, dims, combiner, context) : split(x, kept, dims, combiner, apart, context);
         // Others that are made beside these are added up with them, in one launch.
         if (Value sums = out && combiner == "add" ? context.machine.libraries.first_sums(x, dims) : Value())
           out = prim::reduce(sums, {0, 1}, combiner);

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "compiler/fusion/changed_place.h"
 #include "compiler/fusion/indexing.h"
@@ -28,11 +30,16 @@ constexpr int64_t kAccessBytes = 16;
 constexpr int64_t kMostInRegisters = 32;
 // Additions of a column whose loads are under way together.
 constexpr int kColumnUnroll = 8;
+// Steps along a long row that are spelled out.
+constexpr int kMostStepsSpelledOut = 8;
 // Neighbours of a thread that sums up columns: more leave too few threads beside each other (an H100: 10 % slower with 8).
 constexpr int kColumns = 4;
 // A row of so few elements, which are no neighbours, is one thread's, with those of so many neighbours.
 constexpr int64_t kShortRow = 16;
 constexpr int kRowsBeside = 8;
+// Elements of one thread where each takes its place apart.
+constexpr int kPlacesBeside = 4;
+constexpr int64_t kThreadsOfProcessor = 2048;
 
 // Neighbours for one thread: along the axis of vectors they are neighbours in memory, or one and the same, everywhere.
 int neighbours(const Group& g, const MergedAxes& merged, const Machine& m) {
@@ -49,6 +56,24 @@ int neighbours(const Group& g, const MergedAxes& merged, const Machine& m) {
   // With two accesses for the widest.
   int64_t width = std::min(kAccessBytes / smallest, 2 * kAccessBytes / largest);
   while (width > 1 && !provably_divisible(merged.axes[merged.vector].extent, width)) width /= 2;
+  return static_cast<int>(width);
+}
+
+// Elements of one thread where some are read at places that are found by divisions: it finds what they have in common once, and writes together.
+int elements_in_places(const Group& g, const MergedAxes& merged, const Machine& m) {
+  const Axis& last = merged.axes[merged.vector];
+  if (!m.aligned || merged.vector + 1 != merged.axes.size() || PassRunner::switched_off("places_beside")) return 1;
+  Places places = places_of(g);
+  Expr along = places.ranges[last.first + last.count - 1];
+  bool divided = std::any_of(places.accesses.begin(), places.accesses.end(), [&](const Places::Access& read) {
+    bool picked = std::any_of(places.picks.begin(), places.picks.end(),
+                              [&](const Places::Pick& p) { return contains_symbol(read.place, p.index); });
+    return !picked && !coefficient(read.place, along);
+  });
+  int64_t width = divided ? kPlacesBeside : 1;
+  for (const ir::Output& out : g.graph->outputs())
+    width = std::min(width, kAccessBytes / size_of(type_of(out.value).dtype));
+  while (width > 1 && !provably_divisible(last.extent, width)) width /= 2;
   return static_cast<int>(width);
 }
 
@@ -142,6 +167,42 @@ int rows_beside(const Group& g, const Machine& m) {
   return std::min(neighbours(g, merged, m), kRowsBeside);
 }
 
+// How many neighbours along an axis read one element of something: a number that their place is divided by. 1: none do.
+int64_t sharing(const Places& places, const Axis& a) {
+  constexpr int64_t kMost = 4;
+  if (a.count != 1) return 1;
+  Expr along = places.ranges[a.first];
+  int64_t found = 1;
+  std::function<void(Expr)> look = [&](Expr e) {
+    if (e->kind == ir::ExprKind::FloorDiv && e->args[1].is_constant() && e->args[1].constant() <= kMost)
+      if (auto step = coefficient(e->args[0], along); step && step->is(1))
+        found = std::max(found, e->args[1].constant());
+    for (Expr part : e->args) look(part);
+  };
+  for (const Places::Access& read : places.accesses) look(read.place);
+  return found;
+}
+
+// Elements that lie in the same windows are one thread's, as long as that leaves threads enough: what it reads of the windows it reads once.
+void share_windows(Schedule& s, const Group& g, const Machine& m) {
+  constexpr int64_t kMostElements = 4;
+  if (s.width == 1 || !g.domain.rows().is_constant() || PassRunner::switched_off("share_windows")) return;
+  Places places = places_of(g);
+  int64_t threads = g.domain.rows().constant() / s.width, elements = 1;
+  // The innermost one has the neighbours.
+  bool innermost = true;
+  for (size_t i = s.axes.size(); i-- > 0;) {
+    Axis& a = s.axes[i];
+    if (a.reduced || std::exchange(innermost, false)) continue;
+    int64_t count = sharing(places, a);
+    bool fits = provably_divisible(a.extent, count) && elements * count <= kMostElements;
+    if (count == 1 || !fits || threads / count < kThreadsOfProcessor * m.processors) continue;
+    threads /= count;
+    elements *= count;
+    a.spelled_out = a.piece = count;
+  }
+}
+
 // Squares of so many elements to an edge: 128 bytes are read and written together.
 int edge_of_tile(const Group& g) {
   int64_t largest = 2;
@@ -154,7 +215,7 @@ int edge_of_tile(const Group& g) {
 int threads_along_rows(const Group& g, Expr length, const Machine& m) {
   // Of unknown length most rows are short.
   if (!length.is_constant()) return kBlockOfRows;
-  constexpr int64_t kThreadsOfProcessor = 2048, kCacheBytes = int64_t{32} << 20;
+  constexpr int64_t kCacheBytes = int64_t{32} << 20;
   int64_t bytes = 0, threads = kThreads;
   for (const ir::Input& in : g.graph->inputs())
     if (type_of(in.value).numel() == g.domain.numel()) bytes += size_of(type_of(in.value).dtype) * length.constant();
@@ -169,7 +230,7 @@ int threads_along_rows(const Group& g, Expr length, const Machine& m) {
 
 // A thread that takes its neighbours of several rows reads what is the same in all rows once, as long as that leaves threads enough.
 void share_rows(Schedule& s, const Group& g, const Machine& m) {
-  constexpr int64_t kMostRows = 4, kThreadsOfProcessor = 2048;
+  constexpr int64_t kMostRows = 4;
   size_t axes = s.axes.size();
   if (s.width == 1 || axes < 2 || PassRunner::switched_off("share_rows")) return;
   Axis& rows = s.axes[axes - 2];
@@ -222,6 +283,8 @@ Schedule loops(const Group& g, const Machine& m) {
     if (auto across = transposed_axis(g, s.axes)) {
       s.across = static_cast<int>(*across);
       s.tile = edge_of_tile(g);
+    } else {
+      s.width = elements_in_places(g, merged, m);
     }
     return s;
   }
@@ -248,6 +311,7 @@ Schedule loops(const Group& g, const Machine& m) {
     s.vector_outside = true;
     s.width = PassRunner::switched_off("rows_beside") ? 1 : rows_beside(g, m);
     s.serial_unroll = kShortRow;
+    share_windows(s, g, m);
     return s;
   }
   for (const ir::Input& in : g.graph->inputs()) tensors += type_of(in.value).numel() == g.domain.numel();
@@ -261,6 +325,9 @@ Schedule loops(const Group& g, const Machine& m) {
     return s;
   last.kind = Axis::Vector;
   s.threads = threads_along_rows(g, last.extent, m);
+  // Of few steps it is known for each whether the row may end in it.
+  Expr steps = ceildiv(floordiv(last.extent, s.width), s.threads);
+  if (steps.is_constant() && steps.constant() <= kMostStepsSpelledOut) s.serial_unroll = kMostStepsSpelledOut;
   return s;
 }
 

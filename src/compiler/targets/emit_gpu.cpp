@@ -35,6 +35,9 @@ void Emitter::set_up_gpu_kernel() {
   };
   note("kernel", 1);
   note("maxntidx", layout_.threads);
+  // So that one block reads while another one computes; more would lack registers.
+  constexpr int64_t kMostOfTwo = 256;
+  if (layout_.threads <= kMostOfTwo) note("minctasm", 2);
 
   llvm::Value* first = nullptr;
   if (layout_.calls > 1) {
@@ -56,7 +59,7 @@ void Emitter::set_up_gpu_kernel() {
   }
   while (at < graph_.inputs().size()) buffers_.push_back(slot());
   for (ir::Expr s : layout_.sizes) sizes_[s] = slot();
-  begin_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}), b_.getInt64Ty());
+  begin_ = number_of_block();
   thread_ = b_.CreateZExt(b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x, {}, {}), b_.getInt64Ty());
   for (const For& f : analysis_.loops()) aligned_ |= f.kind == ForKind::Unroll && f.width > 1;
   llvm::Value* rest = thread_;
@@ -65,6 +68,18 @@ void Emitter::set_up_gpu_kernel() {
     range_values_[i] = b_.CreateURem(rest, extent);
     rest = b_.CreateUDiv(rest, extent);
   }
+}
+
+// Blocks begin in the order of their numbers. What adds up tensors goes through them from their ends: there the cache has what was written last,
+// and what reads them next, from their beginnings, finds there what was read last.
+llvm::Value* Emitter::number_of_block() {
+  llvm::Value* number = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {});
+  const auto& nodes = graph_.nodes();
+  if (std::any_of(nodes.begin(), nodes.end(), [](const Node* n) { return loop_kind(n->op) == LoopOp::Reduce; })) {
+    llvm::Value* count = b_.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x, {}, {});
+    number = b_.CreateSub(b_.CreateSub(count, b_.getInt32(1)), number);
+  }
+  return b_.CreateZExt(number, b_.getInt64Ty());
 }
 
 // The next kernel may begin to start now; and this one waits for all that ran before it, so that what it reads is there. What nobody

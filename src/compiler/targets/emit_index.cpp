@@ -20,6 +20,9 @@ namespace {
 // Symbols that exist only while offsets are looked for.
 constexpr uint32_t kPartId = 0xF1000000;
 
+// Whether it is known to be such a number, of which a GPU divides by two or three instructions, while it takes two dozen with 64 bits.
+bool fits_in_32_bits(Expr e) { return e->min >= 0 && e->max <= std::numeric_limits<uint32_t>::max(); }
+
 bool is_power_of_two(Expr e) { return e.is_constant() && std::has_single_bit(static_cast<uint64_t>(e.constant())); }
 
 }  // namespace
@@ -283,7 +286,11 @@ llvm::Value* Emitter::eval_any(Expr e, const std::function<llvm::Value*(Expr)>& 
       }
       match(a, d);
       if (e->args[0]->min >= 0) {
+        bool is_short = target_.gpu && fits_in_32_bits(e->args[0]) && fits_in_32_bits(e->args[1]);
+        for (llvm::Value** v : {&a, &d})
+          if (is_short) *v = b_.CreateTrunc(*v, b_.getInt32Ty());
         r = e->kind == ExprKind::FloorDiv ? b_.CreateUDiv(a, d) : b_.CreateURem(a, d);
+        if (is_short) r = b_.CreateZExt(r, b_.getInt64Ty());
       } else {
         llvm::Value *q = b_.CreateSDiv(a, d), *rest = b_.CreateNSWSub(a, b_.CreateNSWMul(q, d));
         llvm::Value* below = b_.CreateICmpSLT(rest, number(rest->getType(), 0));

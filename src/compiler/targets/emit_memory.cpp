@@ -243,6 +243,23 @@ llvm::Value* Emitter::unless_masked_out(const std::function<llvm::Value*()>& gat
   return x;
 }
 
+// On a GPU a bfloat16 is widened by one instruction from a word whose half it is, in two where it was taken out of it first. Neighbours read the
+// same word. Null where it is not known which half it is.
+llvm::Value* Emitter::load_half_of_word(const Node* n, const BufferRef& p, Expr index, llvm::Value* condition) {
+  constexpr uint64_t kWord = 4;
+  if (!target_.gpu || p.dtype != DType::BFloat16) return nullptr;
+  for (int half : {0, 1}) {
+    Expr first = index - half;
+    if (llvm::Align align = alignment(n->arg<Value>(0), first); align.value() >= kWord) {
+      llvm::Value* at = condition ? address_or_zeros(p, first, condition) : address(p, first);
+      llvm::Value* word = b_.CreateAlignedLoad(b_.getInt32Ty(), at, align);
+      if (half) word = b_.CreateLShr(word, b_.getInt32(16));
+      return from_memory(b_.CreateBitCast(b_.CreateTrunc(word, b_.getInt16Ty()), memory_type(p.dtype)), p.dtype);
+    }
+  }
+  return nullptr;
+}
+
 llvm::Value* Emitter::emit_load(const Node* n) {
   BufferRef p = place_of(n->arg<Value>(0));
   llvm::Type* scalar = memory_type(p.dtype);
@@ -253,6 +270,7 @@ llvm::Value* Emitter::emit_load(const Node* n) {
   if (index.linear && index.stride.is(0)) {
     llvm::Value* condition = mask;
     if (mask && lanes_of(mask) > 1) condition = b_.CreateOrReduce(full_mask(mask));
+    if (llvm::Value* x = load_half_of_word(n, p, index.base, condition)) return x;
     llvm::Value* at = condition ? address_or_zeros(p, index.base, condition) : address(p, index.base);
     llvm::Value* x = b_.CreateAlignedLoad(scalar, at, align);
     if (mask && lanes_of(mask) > 1)

@@ -220,6 +220,7 @@ class Emitter {
   llvm::Value* spread(llvm::Value* v, const Neighbours& part);
   llvm::Value* load_strided(llvm::Type* type, llvm::Value* at, int64_t stride, llvm::Align align, llvm::Value* mask);
   llvm::Value* emit_load(const ir::Node* n);
+  llvm::Value* load_half_of_word(const ir::Node* n, const BufferRef& p, ir::Expr index, llvm::Value* condition);
   llvm::Value* load_chosen(const ir::Node* select);
   llvm::Value* place_chosen(ir::Value v, DType t);
   void emit_store(const ir::Node* n);
@@ -269,6 +270,7 @@ class Emitter {
 
   // emit_gpu.cpp
   void set_up_gpu_kernel();
+  llvm::Value* number_of_block();
   void start_early();
   std::function<void(llvm::Value* at)> flat_places();
   std::vector<ir::Node*> sure_loads() const;
