@@ -146,6 +146,7 @@ void add_fold(Table& t) {
       .composed(im2col)
       .vjp(own_derivative(im2col_vjp))
       .samples({{floats(2, 3, 4, 5), list({2, 3}), list({1, 1}), list({1, 0}), list({2, 1})},
+                {floats(1, 2, 5, 6), list({2, 3}), list({2, 1}), list({1, 2}), list({1, 1})},
                 {floats(1, 3, 3), list({2}), list({2}), list({0}), list({1})}});
   t.op("aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
       .out(Out::Cast)

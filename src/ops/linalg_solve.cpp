@@ -297,8 +297,10 @@ Value power(Value a, Expr n) {
 void add_linalg_solve(Table& t) {
   // Samples of three rows and columns are nearly singular: their numbers are spread evenly.
   const std::vector<Sample> squares = {{floats(2, 2)}, {floats(3, 2, 2)}, {floats(0, 0)}, {floats(1, 1)}};
-  const std::vector<Sample> systems = {
-      {floats(2, 2), floats(2, 3)}, {floats(3, 2, 2), floats(2, 1)}, {floats(2, 2), floats(2)}};
+  const std::vector<Sample> systems = {{floats(2, 2), floats(2, 3)},
+                                       {floats(3, 2, 2), floats(2, 1)},
+                                       {floats(2, 2), floats(2)},
+                                       {floats(2, 2), floats(3, 2), false}};
   t.op("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)")
       .doc("A⁻¹; info is the index of the first pivot that is zero, or 0.")
       .autocast(Autocast::Float32, Autocast::None)

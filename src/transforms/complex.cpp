@@ -101,8 +101,8 @@ std::vector<Expr> strides_of_parts(const std::vector<Expr>& strides) {
 
 class Splitter {
  public:
-  Splitter(const ir::Graph& from, ir::Facts& facts)
-      : from_(from), out_(std::make_unique<ir::Graph>(from.level())), builder_(*out_, facts) {}
+  Splitter(const ir::Graph& from, ir::Facts& facts, bool asks)
+      : from_(from), out_(std::make_unique<ir::Graph>(from.level())), builder_(*out_, facts), asks_(asks) {}
 
   std::unique_ptr<ir::Graph> run() {
     out_->name = from_.name;
@@ -293,9 +293,13 @@ class Splitter {
           count = count * shape[d];
       return count;
     };
+    auto fewer = [&](Expr e, int64_t than) {
+      std::optional<bool> known = provably_less(e, than);
+      return known ? *known : asks_ && is_less(e, than);
+    };
     bool known = whole_.count(n->arg<Value>(0)) && whole_.count(n->arg<Value>(1));
     return known && !elements(1, false).is(1) &&
-           (is_less(elements(1, true), kFew) || !is_less(elements(0, false), kManyRows));
+           (fewer(elements(1, true), kFew) || !fewer(elements(0, false), kManyRows));
   }
 
   // One product of real matrices, whose rows are those of a as they lie in memory: (re, im) · ((re, im), (-im, re)).
@@ -402,6 +406,7 @@ class Splitter {
   const ir::Graph& from_;
   std::unique_ptr<ir::Graph> out_;
   Builder builder_;
+  const bool asks_;
   ir::ValueMap real_;
   std::unordered_map<Value, Z> parts_;
   std::unordered_map<Value, Value> whole_;  // of those that lie in memory so
@@ -409,8 +414,8 @@ class Splitter {
 
 }  // namespace
 
-std::unique_ptr<ir::Graph> split_complex(const ir::Graph& graph, ir::Facts& facts) {
-  return Splitter(graph, facts).run();
+std::unique_ptr<ir::Graph> split_complex(const ir::Graph& graph, ir::Facts& facts, bool size_classes) {
+  return Splitter(graph, facts, size_classes).run();
 }
 
 }  // namespace brasa::transforms
