@@ -180,8 +180,7 @@ TEST_P(Structure, GatherAndScatterAdd) {
 TEST_P(Structure, GatherInTwoDimensions) {
   Kernel k;
   Expr rows = Expr::size(0), columns = Expr::size(1);
-  Value x = k.f32(63), at_row = k.b.buffer(DType::Int64, 45), at_column = k.b.buffer(DType::Int32, 45),
-        out = k.f32(45);
+  Value x = k.f32(63), at_row = k.b.buffer(DType::Int64, 45), at_column = k.b.buffer(DType::Int32, 45), out = k.f32(45);
   Expr r = k.b.loop("vector", 45, 16);
   Expr row = k.b.bind(k.b.load(at_row, r), rows),
        column = k.b.bind(k.b.convert(k.b.load(at_column, r), DType::Int64), columns);
