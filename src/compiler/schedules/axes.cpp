@@ -113,6 +113,7 @@ std::optional<size_t> rows_of_matrix(const MergedAxes& merged, const Places& pla
   bool stays = false, goes_on = false;
   for (const Places::Access& read : places.accesses) {
     std::optional<Expr> along = step_along(places, read.place, summed), on = step_along(places, read.place, rows);
+    if (along && along->is(0)) continue;  // once a row, as what is added to its sum
     if (!along || !along->is(1) || !on) return std::nullopt;
     (on->is(0) ? stays : goes_on) = true;
   }
