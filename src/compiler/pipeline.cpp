@@ -33,7 +33,9 @@ namespace {
 
 constexpr GraphPass kAlgebra[] = {
     {"complex", false,
-     [](Primitives& p, const PassContext& c) { p.graph = transforms::split_complex(*p.graph, c.facts); }},
+     [](Primitives& p, const PassContext& c) {
+       p.graph = transforms::split_complex(*p.graph, c.facts, c.size_classes);
+     }},
     {"simplify", true, simplify},
 };
 

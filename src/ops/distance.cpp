@@ -141,9 +141,11 @@ Pairs pairs_of(int64_t n) {
   // Pair k's row is a root of a quadratic equation, or rounded, a neighbour of it.
   Value root = (convert(m, floating) - sqrt(convert(m * m - k * 8, floating))) * 0.5;
   Value i = convert(prim::unary("floor", root), t);
-  i = i - convert(lt(k, first_pair(i, n)), t);
-  i = i + convert(le(first_pair(i + 1, n), k), t);
-  return {convert(i, DType::Int64), convert(k - first_pair(i, n) + i + 1, DType::Int64)};
+  Value start = first_pair(i, n), count = constant_like(i, n - 1) - i;  // row i's pairs; the row before has one more
+  Value before = lt(k, start), behind = le(start + count, k);
+  start = where(before, start - count - 1, where(behind, start + count, start));
+  i = i - convert(before, t) + convert(behind, t);
+  return {convert(i, DType::Int64), convert(k - start + i + 1, DType::Int64)};
 }
 
 // Where an element takes no powers, a square of all rows with all rows is faster than its half: it is made of whole vectors.
@@ -163,7 +165,9 @@ Value pdist(Value x, Number p) {
   int64_t n = known_size(size_of(x, 0));
   if (n < 2) return full(0, {Expr(0)}, dtype_of(x));
   Pairs pairs = pairs_of(n);
-  if (!takes_square(p) || is_one(size_of(x, 1))) return norm_of(differences_of(x, pairs), p, 1);
+  // Of one column every norm is the difference itself.
+  if (is_one(size_of(x, 1))) return norm_of(differences_of(x, pairs), p.is(0) ? p : Number(1), 1);
+  if (!takes_square(p)) return norm_of(differences_of(x, pairs), p, 1);
   return prim::gather(norm_of(square_of_differences(x), p, 0), {pairs.first, pairs.second}, {0, 1});
 }
 

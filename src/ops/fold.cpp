@@ -53,16 +53,18 @@ Value im2col(Value x, Shape kernel, Shape dilation, Shape padding, Shape stride)
 }
 
 // Windows of whole steps, of which so few lie over an element that they are added in one kernel. Of others each dimension is better added by
-// itself: of the last step only a part is there.
+// itself: of the last step only a part is there, or gaps lie between the elements of steps.
 std::optional<Overlap> few_windows(const Unfolding& u) {
   constexpr int64_t kFew = 16;
   Overlap o;
   for (size_t d : {0, 1}) {
-    if (!u.dilation[d].is(1) || !u.kernel[d].is_constant() || !u.stride[d].is_constant()) return {};
+    if (!u.dilation[d].is_constant() || !u.kernel[d].is_constant() || !u.stride[d].is_constant()) return {};
+    if (!u.dilation[d].is(1) && !u.stride[d].is(1)) return {};
     if (u.kernel[d].constant() % u.stride[d].constant() != 0) return {};
     o.dims.push_back(static_cast<int64_t>(d) + 2);
     o.sizes.push_back(u.kernel[d].constant());
     o.steps.push_back(u.stride[d].constant());
+    o.gaps.push_back(u.dilation[d].constant());
   }
   return o.near() <= kFew ? std::optional(o) : std::nullopt;
 }
@@ -72,7 +74,7 @@ Value added_up(Value x, const Unfolding& u, const Overlap& o, const Shape& plane
   Shape padded, parts = {plane[0], plane[1], u.kernel[0], u.kernel[1]};
   for (size_t d : {0, 1}) {
     padded.push_back(plane[d + 2] + u.padding[d] * 2);
-    parts.push_back(ir::floordiv(padded[d] - u.kernel[d], u.stride[d]) + 1);
+    parts.push_back(ir::floordiv(padded[d] - (u.kernel[d] - 1) * u.dilation[d] - 1, u.stride[d]) + 1);
   }
   Value out = overlapped(prim::transpose(prim::reshape(x, parts), {0, 1, 4, 5, 2, 3}), o, padded);
   for (size_t d : {0, 1}) out = narrow(out, static_cast<int64_t>(d) + 2, u.padding[d], plane[d + 2]);
@@ -144,6 +146,7 @@ void add_fold(Table& t) {
       .composed(im2col)
       .vjp(own_derivative(im2col_vjp))
       .samples({{floats(2, 3, 4, 5), list({2, 3}), list({1, 1}), list({1, 0}), list({2, 1})},
+                {floats(1, 2, 5, 6), list({2, 3}), list({2, 1}), list({1, 2}), list({1, 1})},
                 {floats(1, 3, 3), list({2}), list({2}), list({0}), list({1})}});
   t.op("aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
       .out(Out::Cast)

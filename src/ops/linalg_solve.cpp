@@ -82,14 +82,25 @@ Value solve(Value a, Value b, bool left) {
   return is_vector(a, b) ? squeeze(x, rank_of(x) - 1) : x;
 }
 
-// B's cotangent is the solution of the adjoint system, and A's its product with X.
-std::vector<Value> solve_derivative(const Saved& s) {
+// B's cotangent is the solution of the adjoint system, which `adjoint` gives, and A's its product with X.
+template <class Adjoint>
+std::vector<Value> solve_pulled(const Saved& s, const Adjoint& adjoint) {
   if (!s.ct()) return {};
   Value a = s.in(0);
   bool left = s.arg<bool>(2), vector = is_vector(a, s.in(1));
   auto matrix = [&](Value v) { return vector ? unsqueeze(v, rank_of(v)) : v; };
-  Value g = conj(solve_by_transpose(a, conj(matrix(s.ct())), left, true)), x = mh(matrix(s.out()));
+  Value g = conj(adjoint(a, conj(matrix(s.ct())), left)), x = mh(matrix(s.out()));
   return {left ? -mm(g, x) : -mm(x, g), vector ? squeeze(g, rank_of(g) - 1) : g};
+}
+std::vector<Value> solve_derivative(const Saved& s) {
+  return solve_pulled(s, [](Value a, Value b, bool left) { return solve_by_transpose(a, b, left, true); });
+}
+// By the factors that are a result, whose own derivative PyTorch does not have.
+std::vector<Value> solve_with_factors_derivative(const Saved& s) {
+  return solve_pulled(s, [](Value a, Value b, bool left) {
+    auto [lu, pivots, info] = prim::lu(a);
+    return lu_solve(lu, pivots, b, left, true);
+  });
 }
 
 // By the factors of a. The exchanges come last, as columns: systems of an identity are a third of the work.
@@ -286,8 +297,10 @@ Value power(Value a, Expr n) {
 void add_linalg_solve(Table& t) {
   // Samples of three rows and columns are nearly singular: their numbers are spread evenly.
   const std::vector<Sample> squares = {{floats(2, 2)}, {floats(3, 2, 2)}, {floats(0, 0)}, {floats(1, 1)}};
-  const std::vector<Sample> systems = {
-      {floats(2, 2), floats(2, 3)}, {floats(3, 2, 2), floats(2, 1)}, {floats(2, 2), floats(2)}};
+  const std::vector<Sample> systems = {{floats(2, 2), floats(2, 3)},
+                                       {floats(3, 2, 2), floats(2, 1)},
+                                       {floats(2, 2), floats(2)},
+                                       {floats(2, 2), floats(3, 2), false}};
   t.op("aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)")
       .doc("A⁻¹; info is the index of the first pivot that is zero, or 0.")
       .autocast(Autocast::Float32, Autocast::None)
@@ -305,6 +318,7 @@ void add_linalg_solve(Table& t) {
       .doc("As linalg_solve, with the factors of A.")
       .composed(
           [](Value a, Value b, bool left, bool check) { return solve_with_factors("linalg.solve", a, b, left, check); })
+      .vjp(own_derivative(solve_with_factors_derivative))
       .samples(systems);
   t.op("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")
       .doc("As linalg_solve; info is the index of the first pivot that is zero, or 0.")
@@ -312,7 +326,7 @@ void add_linalg_solve(Table& t) {
         std::array<Value, 4> r = solve_with_factors("linalg.solve_ex", a, b, left, check);
         return std::array{r[0], r[3]};
       })
-      .vjp(own_derivative(solve_derivative))
+      .vjp(own_derivative(solve_with_factors_derivative))
       .samples(systems);
   t.op("aten::linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
       .doc("X with A X = B, or X A = B without left; B may be one vector for each matrix.")

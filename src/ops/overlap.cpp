@@ -32,7 +32,7 @@ Value overlapped(Value ct, const Overlap& o, const Shape& elements) {
       int64_t near = near_along(o, d), j = rest % near;
       rest /= near;
       part = merge_dims(narrow(part, first + d, j, 1), first + d, first + d + 1);
-      part = pad_dim(part, o.dims[d], j, near - 1 - j);
+      part = pad_dim(part, o.dims[d], j * o.gaps[d], (near - 1 - j) * o.gaps[d]);
     }
     out = out ? out + part : part;
   }

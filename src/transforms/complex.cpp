@@ -6,6 +6,7 @@
 
 #include "ir/copy.h"
 #include "ops/complex.h"
+#include "ops/shapes.h"
 #include "support/error.h"
 
 namespace brasa::transforms {
@@ -100,8 +101,8 @@ std::vector<Expr> strides_of_parts(const std::vector<Expr>& strides) {
 
 class Splitter {
  public:
-  Splitter(const ir::Graph& from, ir::Facts& facts)
-      : from_(from), out_(std::make_unique<ir::Graph>(from.level())), builder_(*out_, facts) {}
+  Splitter(const ir::Graph& from, ir::Facts& facts, bool asks)
+      : from_(from), out_(std::make_unique<ir::Graph>(from.level())), builder_(*out_, facts), asks_(asks) {}
 
   std::unique_ptr<ir::Graph> run() {
     out_->name = from_.name;
@@ -115,7 +116,7 @@ class Splitter {
         out_->outputs().push_back({real_(o.value), o.into, o.check});
         continue;
       }
-      out_->add_output(interleaved(parts(o.value)), o.into);
+      out_->add_output(whole(o.value), o.into);
     }
     return std::move(out_);
   }
@@ -133,6 +134,13 @@ class Splitter {
   void note_input(Value from, Value v) {
     if (!is_complex(type_of(from).dtype)) return real_.set(from, v);
     parts_[from] = taken_apart(v);
+    whole_[from] = v;
+  }
+
+  // With the parts as a last dimension.
+  Value whole(Value v) const {
+    auto it = whole_.find(v);
+    return it != whole_.end() ? it->second : interleaved(parts(v));
   }
 
   // The parts as a last dimension, and back.
@@ -182,7 +190,7 @@ class Splitter {
       return;
     }
     if (n->op->name() == "prim::as_real")
-      real_.set(n->out(), interleaved(parts(in[0])));
+      real_.set(n->out(), whole(in[0]));
     else if (n->op->name() == "prim::as_complex")
       parts_[n->out()] = taken_apart(real_(in[0]));
     else if (row_of(*n).kind == Kind::Whole)
@@ -255,6 +263,8 @@ class Splitter {
         if (const auto& how = n->arg<std::string>(4); how != "add" && !how.empty()) unknown(n);
         return both(n);
       case Kind::Dot:
+        if (is_of_matrices(n)) return one_product(n);
+        [[fallthrough]];
       case Kind::Convolution: {
         Z a = parts(n->arg<Value>(0)), b = parts(n->arg<Value>(1));
         auto product = [&](Value x, Value y) {
@@ -268,6 +278,47 @@ class Splitter {
       case Kind::ArgReduce: unknown(n);
       default: return both(n);  // movement
     }
+  }
+
+  // Operands as they lie in memory, of several columns, and of rows enough for the columns to be written down twice, unless these are few.
+  bool is_of_matrices(const Node* n) const {
+    constexpr int64_t kManyRows = 16, kFew = 4096;
+    auto elements = [&](size_t operand, bool summed) {
+      const Shape& shape = type_of(n->arg<Value>(operand)).shape;
+      auto others = n->arg<std::vector<Expr>>(4 + operand), contracted = n->arg<std::vector<Expr>>(2 + operand);
+      if (!summed) others.insert(others.end(), contracted.begin(), contracted.end());
+      Expr count(1);
+      for (size_t d = 0; d < shape.size(); ++d)
+        if (std::find(others.begin(), others.end(), Expr(static_cast<int64_t>(d))) == others.end())
+          count = count * shape[d];
+      return count;
+    };
+    auto fewer = [&](Expr e, int64_t than) {
+      std::optional<bool> known = provably_less(e, than);
+      return known ? *known : asks_ && is_less(e, than);
+    };
+    bool known = whole_.count(n->arg<Value>(0)) && whole_.count(n->arg<Value>(1));
+    return known && !elements(1, false).is(1) &&
+           (fewer(elements(1, true), kFew) || !fewer(elements(0, false), kManyRows));
+  }
+
+  // One product of real matrices, whose rows are those of a as they lie in memory: (re, im) · ((re, im), (-im, re)).
+  Z one_product(const Node* n) {
+    Value a = n->arg<Value>(0), b = n->arg<Value>(1);
+    Z z = parts(b);
+    int64_t rank = rank_of(z.re);
+    Value by_re = unsqueeze(whole(b), rank), by_im = unsqueeze(interleaved({-z.im, z.re}), rank);
+    ir::Args args = n->args;
+    args[0] = Arg(whole(a));
+    args[1] = Arg(prim::concat({by_re, by_im}, rank));
+    for (size_t i : {2, 3}) {
+      auto dims = n->arg<std::vector<Expr>>(i);
+      dims.push_back(Expr(i == 2 ? type_of(a).rank() : rank));
+      args[i] = Arg(std::move(dims));
+    }
+    Value product = builder_.call(row_of(*n), std::move(args))[0];
+    whole_[const_cast<Node*>(n)->out()] = product;
+    return taken_apart(product);
   }
 
   // Sizes multiply and angles add up, each by a reduction of real numbers; in double precision, because angles' errors add up too.
@@ -355,14 +406,16 @@ class Splitter {
   const ir::Graph& from_;
   std::unique_ptr<ir::Graph> out_;
   Builder builder_;
+  const bool asks_;
   ir::ValueMap real_;
   std::unordered_map<Value, Z> parts_;
+  std::unordered_map<Value, Value> whole_;  // of those that lie in memory so
 };
 
 }  // namespace
 
-std::unique_ptr<ir::Graph> split_complex(const ir::Graph& graph, ir::Facts& facts) {
-  return Splitter(graph, facts).run();
+std::unique_ptr<ir::Graph> split_complex(const ir::Graph& graph, ir::Facts& facts, bool size_classes) {
+  return Splitter(graph, facts, size_classes).run();
 }
 
 }  // namespace brasa::transforms

@@ -136,6 +136,37 @@ TEST(Complex, MovementAndSums) {
   });
 }
 
+// One real product of operands as they lie in memory, of several columns and many rows; four of others.
+TEST(Complex, ProductsOfMatrices) {
+  auto products = [](const std::vector<In>& inputs, const Build& build) {
+    check(inputs, build);
+    ir::Graph graph(ir::Level::Primitives);
+    ir::Facts facts;
+    ops::Builder builder(graph, facts);
+    std::vector<Value> values;
+    for (const In& in : inputs)
+      values.push_back(graph.add_input({in.dtype, ir::Shape(in.sizes.begin(), in.sizes.end()), false}));
+    for (Value v : build(values)) graph.add_output(v);
+    auto split = transforms::split_complex(graph, facts);
+    return std::count_if(split->nodes().begin(), split->nodes().end(),
+                         [](const ir::Node* n) { return n->op->name() == "prim::dot_general"; });
+  };
+  auto batched = [](Value a, Value b, int64_t from_a, int64_t from_b) {
+    return std::vector<Value>{ops::prim::dot_general(a, b, {from_a}, {from_b}, {0}, {0})};
+  };
+  auto product = [&](const std::vector<Value>& v) { return batched(v[0], v[1], 2, 1); };
+  EXPECT_EQ(products({{kC, {3, 20, 7}}, {kC, {3, 7, 5}}}, product), 1);
+  EXPECT_EQ(products({{kC, {2, 3, 4}}, {kC, {2, 4, 9}}}, product), 1);
+  EXPECT_EQ(products({{kC, {2, 3, 80}}, {kC, {2, 80, 90}}}, product), 4);  // few rows
+  EXPECT_EQ(products({{kC, {2, 30, 4}}, {kC, {2, 4, 1}}}, product), 4);    // one column
+  EXPECT_EQ(products({{kC, {2, 7, 20}}, {kC, {2, 5, 7}}},
+                     [&](const std::vector<Value>& v) { return batched(v[0], v[1], 1, 2); }),
+            1);
+  EXPECT_EQ(products({{kC, {2, 20, 7}}, {kC, {2, 7, 5}}},
+                     [&](const std::vector<Value>& v) { return batched(v[0], ops::conj(v[1]), 2, 1); }),
+            4);
+}
+
 TEST(Complex, ConstantsAndConversions) {
   check({{kC, {5}}, {DType::Float32, {5}}}, [](const std::vector<Value>& v) {
     Value i = ops::constant_like(v[0], ops::Number(std::complex<double>(0.5, -1)));

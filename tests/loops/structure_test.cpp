@@ -176,6 +176,27 @@ TEST_P(Structure, GatherAndScatterAdd) {
   EXPECT_EQ(counts, want);
 }
 
+// Places in two dimensions: in 32 bits where the memory that they may lie in is short enough, and in 64 where sizes say otherwise.
+TEST_P(Structure, GatherInTwoDimensions) {
+  Kernel k;
+  Expr rows = Expr::size(0), columns = Expr::size(1);
+  Value x = k.f32(63), at_row = k.b.buffer(DType::Int64, 45), at_column = k.b.buffer(DType::Int32, 45), out = k.f32(45);
+  Expr r = k.b.loop("vector", 45, 16);
+  Expr row = k.b.bind(k.b.load(at_row, r), rows),
+       column = k.b.bind(k.b.convert(k.b.load(at_column, r), DType::Int64), columns);
+  k.b.store(out, r, k.b.load(x, row * columns + column));
+  k.compile(GetParam());
+  auto in = ramp(63);
+  std::vector<int64_t> i(45);
+  std::vector<int32_t> j(45);
+  for (int n = 0; n < 45; ++n) i[n] = n * n % 7, j[n] = n * 5 % 9;
+  for (int64_t so_many : {int64_t{7}, int64_t{1} << 40}) {
+    std::vector<float> got(45);
+    k.run({in.data(), i.data(), j.data(), got.data()}, {so_many, 9});
+    for (int n = 0; n < 45; ++n) ASSERT_EQ(got[n], in[i[n] * 9 + j[n]]) << n << " of " << so_many;
+  }
+}
+
 // Strided and transposed reads; rows found by quotient and remainder.
 TEST_P(Structure, Strides) {
   Kernel k;

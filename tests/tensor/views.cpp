@@ -180,6 +180,21 @@ TEST(Views, GradientsOfSlices) {
   EXPECT_EQ(of_two(9), before) << "long steps share one";
 }
 
+// One tensor of zeros, whose gradient reads the diagonal again.
+TEST(Views, GradientsOfDiagonals) {
+  Tensor x = arange(24, kFloat).view({2, 3, 4}).clone().requires_grad_();
+  for (int64_t offset : {-2, -1, 0, 1, 3, 5}) {
+    Tensor d = x.diagonal(offset, 2, 0), g = autograd::grad({(d * d * d).sum()}, {x}, {}, true, true)[0];
+    Tensor want = zeros({2, 3, 4});
+    want.diagonal(offset, 2, 0).copy_(3 * d.detach() * d.detach());
+    EXPECT_TRUE(equal(g, want)) << offset;
+    if (d.numel() == 0) continue;
+    Tensor again = autograd::grad({g.sum()}, {x})[0];
+    want.diagonal(offset, 2, 0).copy_(6 * d.detach());
+    EXPECT_TRUE(equal(again, want)) << offset;
+  }
+}
+
 TEST(Views, VersionsAreShared) {
   Tensor v = zeros({2});
   v.add_(1);

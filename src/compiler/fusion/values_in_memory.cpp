@@ -144,6 +144,9 @@ class Chooser {
         if (alone_[m->id] && alone_[m->id]->reads) settle(m);
       }
   }
+  static bool widens_places(const Node* n) {
+    return converts(n) && n->types[0].dtype == DType::Int64 && type_of(n->arg<Value>(0)).dtype == DType::Int32;
+  }
   static bool is_view_or_conversion(const Node* n) {
     return is_view(prim_of(n)) || (prim_of(n) == Prim::Pointwise && n->args.size() <= 2);
   }
@@ -271,10 +274,12 @@ class Chooser {
     if (!ir::is_input(v)) memory_[v.node->id] = true;
   }
 
-  // Of a view, what it looks at: that serves other views, too. On a GPU, where memory bounds most kernels, what was widened as it was before.
+  // Of a view, what it looks at: that serves other views, too. Places that are short numbers are so in memory, and on a GPU, where memory bounds
+  // most kernels, floats that were widened as they were before.
   void materialise_source(const Node* n) {
     Value v = const_cast<Node*>(n)->out();
-    while (!memory_[v.node->id] && (is_view(prim_of(v)) || (gpu_ && widens(v.node)))) v = v.node->arg<Value>(0);
+    while (!memory_[v.node->id] && (is_view(prim_of(v)) || (gpu_ ? widens(v.node) : widens_places(v.node))))
+      v = v.node->arg<Value>(0);
     materialise(v);
     if (v.node == n) return;
     cost_[n->id] = leaves_[n->id] = 1;
@@ -349,8 +354,13 @@ class Chooser {
 
   // An operand whose elements are read many times each is computed once.
   void repeated_operands(const Node* n) {
+    // Places that are short numbers are so in memory, too.
     auto once = [&](Value v, int limit) {
-      if (!memory_[v.node->id] && cost_[v.node->id] > limit) materialise(v);
+      if (memory_[v.node->id] || cost_[v.node->id] <= limit) return;
+      Value source = v;
+      while (!gpu_ && !memory_[source.node->id] && widens_places(source.node)) source = source.node->arg<Value>(0);
+      materialise(source);
+      if (source != v) cost_[v.node->id] = leaves_[v.node->id] = 1;
     };
     switch (prim_of(n)) {
       case Prim::Broadcast:

@@ -101,6 +101,27 @@ std::optional<MergedAxes::Again> read_again(const MergedAxes& merged, const Plac
   return stays && goes_on ? found : std::nullopt;
 }
 
+// See MergedAxes::rows.
+std::optional<size_t> rows_of_matrix(const MergedAxes& merged, const Places& places, const Group& g) {
+  const Domain& d = g.domain;
+  const Axis& summed = merged.axes[merged.vector];
+  if (!summed.reduced || merged.vector == 0 || d.scanned || !d.summed.empty()) return std::nullopt;
+  size_t at = merged.vector - 1;
+  const Axis& rows = merged.axes[at];
+  auto sums = [](const Node* n) { return is_reduction(prim_of(n)); };
+  if (std::count_if(g.graph->nodes().begin(), g.graph->nodes().end(), sums) != 1) return std::nullopt;
+  bool stays = false, goes_on = false;
+  for (const Places::Access& read : places.accesses) {
+    std::optional<Expr> along = step_along(places, read.place, summed), on = step_along(places, read.place, rows);
+    if (along && along->is(0)) continue;  // once a row, as what is added to its sum
+    if (!along || !along->is(1) || !on) return std::nullopt;
+    (on->is(0) ? stays : goes_on) = true;
+  }
+  bool alone = std::none_of(merged.axes.begin(), merged.axes.end(),
+                            [&](const Axis& a) { return &a != &summed && d.folds(a.first); });
+  return stays && goes_on && alone ? std::optional(at) : std::nullopt;
+}
+
 // See MergedAxes::shared. Of one operand more than once nothing is gained.
 std::optional<size_t> shared_axis(const MergedAxes& merged, const Places& places, const Group& g) {
   constexpr int64_t kFew = 8, kSmall = 256;
@@ -217,6 +238,7 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
         out.neighbours = i;
   }
   if (d.has_reduced()) out.again = read_again(out, places, d);
+  if (loops && d.has_reduced()) out.rows = rows_of_matrix(out, places, group);
   if (loops) out.shared = shared_axis(out, places, group);
   // As many stores that differ by one place are vectors of neighbours.
   constexpr int64_t kMostInterleaved = 4;

@@ -27,6 +27,9 @@ struct MergedAxes {
     int64_t taps = 1, step = 0;
   };
   std::optional<Again> again;
+  /// The innermost axis but for the vector axis, where the latter is summed and its neighbours read some vectors again and others for themselves: a
+  /// matrix' rows times a vector.
+  std::optional<size_t> rows;
   /// An axis of few elements along which nothing that is read moves but what is small: a vector of results for each of them takes the same
   /// vectors of operands.
   std::optional<size_t> shared;

@@ -71,6 +71,7 @@ class Scheduler {
         row_ = merged.row;
         continued_ = merged.continued;
         shared_ = merged.shared;
+        rows_ = merged.rows;
         if (merged.interleaved) {
           Axis& pieces = s_.axes[*merged.interleaved];
           pieces.spelled_out = pieces.extent.constant();
@@ -208,6 +209,7 @@ class Scheduler {
     if (row_) copies = static_cast<int>(row_ / std::gcd(row_, int64_t{s_.width}));
     if (row_ && copies * each > kLongStep) copies = 1;
     s_.unroll = copies;
+    if (rows_ && !fills && s_.chains == 0) several_rows(s_.axes[*rows_], inside);
     // Results that take the same operands stand beside each other, and these are read once.
     if (shared_ && !neighbours_ && !row_ && s_.axes[*shared_].extent.constant() * each <= kLong) {
       Axis& results = s_.axes[*shared_];
@@ -252,7 +254,8 @@ class Scheduler {
     bool short_rows = (!last.piece && !in_order) || s_.vector_outside;
     for (size_t i = s_.axes.size(); short_rows && i-- > 0 && inside * each < kPieceWork / 2;) {
       Axis& rows = s_.axes[i];
-      if (rows.kind != Axis::Parallel || (rows.spelled_out && !(again_ && again_->axis == i))) continue;
+      bool several = (again_ && again_->axis == i) || rows_ == i;  // side by side
+      if (rows.kind != Axis::Parallel || (rows.spelled_out && !several)) continue;
       int64_t unit = std::max<int64_t>(rows.spelled_out, 1), piece = static_cast<int64_t>(kPieceWork / (inside * each));
       int64_t units = rows.extent.is_constant() ? rows.extent.constant() / unit : 0,
               count = (units + piece - 1) / piece;
@@ -263,6 +266,15 @@ class Scheduler {
     }
     work_ = inside * each;
     if (reducing && last.reduced) choose_stages();
+  }
+
+  // Memory sends more of several rows at once than of one, and what all of them are multiplied by is read once for them.
+  void several_rows(Axis& rows, double& inside) {
+    constexpr int64_t kRows = 4;
+    if (rows.kind != Axis::Parallel || (rows.extent.is_constant() && rows.extent.constant() < kRows)) return;
+    rows.piece = rows.spelled_out = kRows;
+    inside *= static_cast<double>(kRows);
+    s_.unroll = std::max(1, s_.unroll / 2);
   }
 
   // Elements are read along an axis that is not the one of vectors, by a short body.
@@ -395,7 +407,7 @@ class Scheduler {
   std::optional<size_t> neighbours_;        // the axis along which some of them are
   std::optional<size_t> continued_;         // what lies behind the vector axis is read along this one
   std::optional<MergedAxes::Again> again_;  // see there
-  std::optional<size_t> shared_;            // see there
+  std::optional<size_t> shared_, rows_;     // see there
   int64_t row_ = 0;                         // the vector axis is rows of so many elements (see MergedAxes)
   double work_ = 1;                         // of one parallel iteration, in simple instructions
 };

@@ -314,7 +314,7 @@ llvm::Value* Emitter::emit_load(const Node* n) {
                                    : read(at, mask);
   } else {
     auto gather = [&] {
-      llvm::Value* at = addresses(p, index);
+      llvm::Value* at = short_.count(n) ? short_addresses(p, index.whole) : addresses(p, index);
       // Without masks in registers each lane would be asked for: one answer for all of them chooses where they read.
       if (!common) return b_.CreateMaskedGather(type, at, align, every_lane(mask), zero);
       return b_.CreateMaskedGather(type, b_.CreateSelect(common, at, splat(zeros(), lanes)), align, every_lane({}));

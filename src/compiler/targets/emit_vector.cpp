@@ -23,10 +23,16 @@ bool reads_values(Expr place) {
 
 void Emitter::emit_vector(const Loop& loop) {
   auto steps = [&] { emit_steps(loop); };
-  if (const std::vector<Border> asked = asked_of_copies(loop); !asked.empty())
-    emit_decided(asked, steps, steps);
-  else
-    steps();
+  if (const std::vector<Border> asked = asked_of_copies(loop); !asked.empty()) return emit_decided(asked, steps, steps);
+  std::unordered_set<const Node*> loads;
+  llvm::Value* all_short = places_are_short(loop, loads);
+  if (!all_short) return steps();
+  emit_if(all_short, [&] {
+    short_ = std::move(loads);
+    with_frame(steps);
+    short_.clear();
+  });
+  emit_if(b_.CreateNot(all_short), [&] { with_frame(steps); });
 }
 
 void Emitter::emit_steps(const Loop& loop) {

@@ -77,6 +77,11 @@ class Emitter {
     int64_t span() const { return 1 + *std::max_element(offsets.begin(), offsets.end()); }
   };
 
+  struct BufferRef {
+    llvm::Value* base;
+    DType dtype;
+  };
+
   // emitter.cpp: structure
   void set_up_function();
   void start_function(const std::string& name, llvm::Type* result, llvm::ArrayRef<llvm::Type*> parameters);
@@ -125,6 +130,11 @@ class Emitter {
   std::optional<Border> border_at(const ir::Node* comparison, int loop) const;
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
+
+  // emit_short_places.cpp: places of lanes in 32 bits
+  std::optional<ir::Expr> reach_by_lanes(ir::Expr place, int loop) const;
+  llvm::Value* places_are_short(const Loop& loop, std::unordered_set<const ir::Node*>& loads);
+  llvm::Value* short_addresses(const BufferRef& p, ir::Expr place);
 
   // emit_streams.cpp: stores past the caches
   llvm::Value* streams(const Loop& loop, llvm::Value* begin, llvm::Value* end);
@@ -197,10 +207,6 @@ class Emitter {
   llvm::Value* extent_of(int loop) { return eval_expr(at_copy(analysis_.loops()[loop].extent())); }
 
   // emit_memory.cpp
-  struct BufferRef {
-    llvm::Value* base;
-    DType dtype;
-  };
   BufferRef place_of(ir::Value buffer);
   llvm::Value* address(const BufferRef& p, ir::Expr index);
   llvm::Value* zeros();
@@ -362,6 +368,7 @@ class Emitter {
   std::unordered_map<const ir::Node*, llvm::Value*> decided_;  // comparisons that come out alike for all of its lanes
   bool streams_ = false;                                       // some loop may write past the caches
   std::unordered_set<const ir::Node*> streamed_;               // stores of the loop that is emitted, past the caches
+  std::unordered_set<const ir::Node*> short_;                  // its loads whose lanes' places have 32 bits
   std::vector<Frame> frames_;
   std::optional<std::vector<ir::Node*>> sure_loads_;  // once they are known
   std::unordered_map<const ir::Node*, Accumulators> accumulators_;

@@ -460,7 +460,7 @@ void add_window(Table& t) {
         if (size.is(0)) return full(0, space, dtype_of(ct));
         bool constant = size.is_constant() && step.is_constant() && step.constant() <= kLong;
         if (dense && constant && size.constant() <= kFew * step.constant())
-          return overlapped(ct, {{dim}, {size.constant()}, {step.constant()}}, {space[dim]});
+          return overlapped(ct, {{dim}, {size.constant()}, {step.constant()}, {1}}, {space[dim]});
         space.push_back(dense ? ir::ceildiv(size, step) : size);
         auto number = [&](Expr e) { return full(Number(Arg(prim::size_value(e))), space, DType::Int64); };
         auto literal = [&](Expr e) {

@@ -83,8 +83,44 @@ const Movements& movements() {
   return *all;
 }
 
+// A diagonal of which slices and others leave more out: copied to its place among zeros, in place of a tensor of zeros for each step. Nothing
+// for other ways.
+std::optional<Tensor> diagonal_backward(const Tensor& ct, const eager::ViewPlan& plan) {
+  const Movements& movement = movements();
+  const Sizes& from = plan.steps[0].from;
+  std::vector<int64_t> strides(from.size(), 1);
+  for (size_t d = from.size(); d-- > 1;) strides[d - 1] = strides[d] * from[d];
+  int64_t offset = 0, diagonals = 0;
+  for (const eager::ViewStep& s : plan.steps) {
+    std::vector<int64_t> next(s.to.size(), 0);
+    if (s.row == movement.transpose) {
+      std::vector<int64_t> dims = ints(s.args[1]);
+      for (size_t d = 0; d < next.size(); ++d) next[d] = strides[dims[d]];
+    } else if (s.row == movement.slice) {
+      std::vector<int64_t> starts = ints(s.args[1]), steps = ints(s.args[3]);
+      for (size_t d = 0; d < next.size(); ++d) {
+        offset += starts[d] * strides[d];
+        next[d] = steps[d] * strides[d];
+      }
+    } else if (s.row == movement.broadcast && takes_diagonal(s) && s.from.size() == s.to.size() + 1) {
+      std::vector<int64_t> dims = ints(s.args[2]);
+      ++diagonals;
+      for (size_t d = 0; d < dims.size(); ++d) next[dims[d]] += strides[d];
+    } else {
+      return std::nullopt;
+    }
+    strides = std::move(next);
+  }
+  if (diagonals == 0 || ct.numel() == 0) return std::nullopt;
+  Tensor out = eager::call_one("aten::new_zeros", {ct, IntArrayRef(from.data(), from.size())});
+  out.as_strided(ct.sizes(), IntArrayRef(strides), offset).copy_(ct);
+  return out;
+}
+
 Tensor back_along(const eager::ViewPlan& plan, Tensor ct) {
   const Movements& movement = movements();
+  if (plan.steps.empty()) return ct;
+  if (std::optional<Tensor> spread = diagonal_backward(ct, plan)) return std::move(*spread);
   for (size_t k = plan.steps.size(); k-- > 0;) {
     const eager::ViewStep& s = plan.steps[k];
     if (s.row == movement.transpose) {
