@@ -316,8 +316,10 @@ void add_linalg_solve(Table& t) {
   t.alias("aten::inverse", "aten::linalg_inv");
   t.op("aten::_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, Tensor info)")
       .doc("As linalg_solve, with the factors of A.")
-      .composed(
-          [](Value a, Value b, bool left, bool check) { return solve_with_factors("linalg.solve", a, b, left, check); })
+      .composed([](Value a, Value b, bool left, bool check) {
+        auto [x, lu, pivots, info] = solve_with_factors("linalg.solve", a, b, left, check);
+        return std::array{x, call("aten::detach", {lu}), pivots, info};
+      })
       .vjp(own_derivative(solve_with_factors_derivative))
       .samples(systems);
   t.op("aten::linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)")

@@ -1,6 +1,5 @@
 #include "ops/search.h"
 
-#include "ir/suppose.h"
 #include "ops/shapes.h"
 
 namespace brasa::ops {
@@ -24,9 +23,9 @@ Value compared_with_all(Value lines, Value x, bool equal_too) {
   return convert(sum(convert(all, t), {2}), DType::Int64);
 }
 
-// Digits of the longest line's count, an even number of them: of all lengths up to it there is one graph. One for all sizes has some to spare.
+// Digits of the longest line's count, an even number of them: of all lengths up to it there is one graph.
 int64_t digits_of(Expr n) {
-  int64_t digits = n.is_constant() || ir::SizeClasses::apart() ? 4 : 10;
+  int64_t digits = 4;
   while (digits < 62 && !is_less(n, int64_t{1} << digits)) digits += 2;
   return digits;
 }
@@ -36,9 +35,7 @@ int64_t digits_of(Expr n) {
 Value counted_in(Value lines, Value x, bool equal_too) {
   Expr n = size_of(lines, 1);
   const Shape& shape = shape_of(x);
-  // Of no elements nothing can be read.
-  bool few = ir::suppose_less(Builder::current().facts(), n, kParts, false) || same_size(n, 0);
-  if (few) return compared_with_all(lines, x, equal_too);
+  if (is_less(n, kParts)) return compared_with_all(lines, x, equal_too);
   int64_t digits = digits_of(n);
   DType t = digits < 32 ? DType::Int32 : DType::Int64;
   bool single = same_size(size_of(lines, 0), 1);

@@ -110,6 +110,9 @@ std::optional<size_t> rows_of_matrix(const MergedAxes& merged, const Places& pla
   const Axis& rows = merged.axes[at];
   auto sums = [](const Node* n) { return is_reduction(prim_of(n)); };
   if (std::count_if(g.graph->nodes().begin(), g.graph->nodes().end(), sums) != 1) return std::nullopt;
+  // Elements that are results as well are gone through once more, when the sum is there.
+  for (const ir::Output& o : g.graph->outputs())
+    if (!(type_of(o.value).numel() == d.rows())) return std::nullopt;
   bool stays = false, goes_on = false;
   for (const Places::Access& read : places.accesses) {
     std::optional<Expr> along = step_along(places, read.place, summed), on = step_along(places, read.place, rows);
