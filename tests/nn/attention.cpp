@@ -74,7 +74,8 @@ double tolerance(DType dtype) {
 TEST(LongAttention, IsThatOfAllScores) {
   manual_seed(44);
   for (const Case& c : kCases)
-    for (DType dtype : {kFloat32, kFloat64, kBFloat16, kHalf}) {
+    for (DType dtype : {kFloat32, kBFloat16, kFloat64, kHalf}) {
+      if (size_of(dtype) != 4 && &c - kCases > 2) continue;  // the first three have blocks of every kind
       Tensors x = operands(c, dtype), wide;
       Tensor ct = randn({c.batch, c.heads, c.queries, c.features}).to(dtype);
       for (const Tensor& t : x) wide.push_back(t.detach().to(kFloat64).set_requires_grad(true));
