@@ -42,8 +42,6 @@ class BlockGraph {
   Builder builder_;
 };
 
-Value along_row(Value v, Value like) { return prim::broadcast(v, shape_of(like), {0, 1, 2}); }
-
 }  // namespace
 
 std::unique_ptr<ir::Graph> attention_block(const AttentionBlock& block, ir::Facts& facts) {
@@ -52,11 +50,11 @@ std::unique_ptr<ir::Graph> attention_block(const AttentionBlock& block, ir::Fact
   AttentionOperands o = g.of(q, k, v);
   Value s = attention_scores(o), now = prim::binary("max", most, prim::reduce(s, {3}, "max"));
   Value finite = where(eq(now, -kInfinity), zeros_like(now), now);
-  Value e = exp_beside_one(s - by_row(finite, o)), before = exp_beside_one(most - finite);
+  Value e = exp_beside_one(s - by_row(finite, o.scores)), before = exp_beside_one(most - finite);
   Value by_value = prim::dot_general(to_opmath(convert(e, block.dtype)), o.value, {3}, {2}, {0, 1}, {0, 1});
   g.output(now, most);
   g.output(total * before + prim::reduce(e, {3}, "add"), total);
-  g.output(out * along_row(before, out) + by_value, out);
+  g.output(out * by_row(before, shape_of(out)) + by_value, out);
   return g.take();
 }
 
@@ -64,7 +62,7 @@ std::unique_ptr<ir::Graph> attention_end(const AttentionBlock& block, ir::Facts&
   BlockGraph g(block, facts);
   Value most = g.by_row(), total = g.by_row(), out = g.sum(block.rows), empty = eq(total, 0);
   Value safe = where(empty, constant_like(total, 1), total);
-  g.output(convert(out / along_row(safe, out), block.dtype));
+  g.output(convert(out / by_row(safe, shape_of(out)), block.dtype));
   g.output(where(empty, zeros_like(total), log(safe) + most));
   return g.take();
 }

@@ -53,14 +53,14 @@ Value attention_scores(const AttentionOperands& o) {
   return dtype_of(mask) == DType::Bool ? prim::select(mask, s, never) : s + convert(mask, dtype_of(s));
 }
 
-Value by_row(Value v, const AttentionOperands& o) { return prim::broadcast(v, o.scores, {0, 1, 2}); }
+Value by_row(Value v, const Shape& shape) { return prim::broadcast(v, shape, {0, 1, 2}); }
 
 std::array<Value, 2> attention_by_scores(const AttentionOperands& o, Value q, Value v) {
   Value s = attention_scores(o), most = prim::reduce(s, {3}, "max");
   most = where(eq(most, -kInfinity), zeros_like(most), most);
-  Value e = exp_beside_one(s - by_row(most, o)), total = prim::reduce(e, {3}, "add");
+  Value e = exp_beside_one(s - by_row(most, o.scores)), total = prim::reduce(e, {3}, "add");
   Value empty = eq(total, 0), safe = where(empty, constant_like(total, 1), total);
-  Value p = convert(e / by_row(safe, o), dtype_of(q));
+  Value p = convert(e / by_row(safe, o.scores), dtype_of(q));
   Value out = prim::dot_general(p, v, {3}, {2}, {0, 1}, {0, 1});
   return {out, where(empty, zeros_like(total), log(safe) + most)};
 }
@@ -75,10 +75,10 @@ Value attention_inner(Value g, Value g_log, Value out) {
 std::array<Value, 4> attention_cotangents(const AttentionOperands& o, Value g, Value log_sum, Value inner) {
   auto rounded = [&](Value v) { return to_opmath(convert(v, dtype_of(g))); };
   Value wide = to_opmath(g);
-  Value p = exp_beside_one(attention_scores(o) - by_row(to_opmath(log_sum), o));
+  Value p = exp_beside_one(attention_scores(o) - by_row(to_opmath(log_sum), o.scores));
   Value dv = prim::dot_general(rounded(p), wide, {2}, {2}, {0, 1}, {0, 1});
   Value dp = prim::dot_general(wide, o.value, {3}, {3}, {0, 1}, {0, 1});
-  Value added = p * (dp - by_row(inner, o)), ds = rounded(added * o.scale);
+  Value added = p * (dp - by_row(inner, o.scores)), ds = rounded(added * o.scale);
   Value dq = prim::dot_general(ds, o.key, {3}, {2}, {0, 1}, {0, 1});
   Value dk = prim::dot_general(ds, o.query, {2}, {2}, {0, 1}, {0, 1});
   return {dq, dk, dv, added};

@@ -18,8 +18,8 @@ struct AttentionOperands {
 AttentionOperands attention_operands(Value q, Value k, Value v, double dropout, bool causal, Value mask,
                                      std::optional<double> scale);
 Value attention_scores(const AttentionOperands& o);
-/// Of a vector of rows: the same along the keys.
-Value by_row(Value v, const AttentionOperands& o);
+/// A number for each row, in the shape of what has rows of more: scores, or results.
+Value by_row(Value v, const Shape& shape);
 /// {output, logarithms of the sums}. A row in which nothing may be attended to gives zeros, and 0 as its logarithm.
 std::array<Value, 2> attention_by_scores(const AttentionOperands& o, Value q, Value v);
 /// Σ dO O of each row. A cotangent of logsumexp itself adds P times it to dS.

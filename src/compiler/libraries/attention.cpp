@@ -8,6 +8,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/fusion/fuse.h"
+#include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/libraries/scratch.h"
 #include "compiler/passes/transform.h"
@@ -87,11 +88,7 @@ class BlockedCall : public DeviceCall {
   BlockedCall(const Group& g, size_t first, const CompilerOptions& given, Make make) : options_(given) {
     const Node& n = *g.graph->outputs()[0].value.node;
     const ir::Shape &query = type_of(n.arg<Value>(first)).shape, &key = type_of(n.arg<Value>(first + 1)).shape;
-    n.for_each_input([&](Value v) {
-      int at = g.graph->input_index(v);
-      BRASA_ASSERT(at >= 0, "an operand of attention is not in memory");
-      operands_.push_back(static_cast<size_t>(at));
-    });
+    n.for_each_input([&](Value v) { operands_.push_back(input_of(g, v)); });
     results_ = g.inputs.size();
     dtype_ = type_of(n.arg<Value>(first)).dtype;
     wide_ = ops::opmath(dtype_);

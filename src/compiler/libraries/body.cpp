@@ -41,12 +41,6 @@ SmallVector<int64_t, 16> CompiledBody::symbols(const int64_t* outer) const {
   return out;
 }
 
-size_t BodyCall::place_of(const Group& group, Value operand) {
-  int at = group.graph->input_index(operand);
-  BRASA_ASSERT(at >= 0, "an operand of control flow is not in memory");
-  return static_cast<size_t>(at);
-}
-
 const Report& CompiledBody::report() const { return portable_ ? portable_->parts.report : *report_of(*executable_); }
 
 void BodyCall::add_body(CompiledBody body) {

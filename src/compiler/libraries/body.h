@@ -6,6 +6,7 @@
 #include "compiler/compile.h"
 #include "compiler/fusion/fuse.h"
 #include "compiler/libraries/library.h"
+#include "compiler/libraries/operands.h"
 #include "compiler/run/size_program.h"
 #include "support/small_vector.h"
 
@@ -58,8 +59,6 @@ class BodyCall : public DeviceCall {
 
  protected:
   explicit BodyCall(Flow::Kind kind) { flow_.kind = kind; }
-  /// Which input of the group an operand is.
-  static size_t place_of(const Group& group, ir::Value operand);
   void add_body(CompiledBody body);
 
   Flow flow_ = {};

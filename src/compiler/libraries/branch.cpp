@@ -11,8 +11,8 @@ class Branch final : public BodyCall {
  public:
   Branch(const Group& group, const ops::BranchNode& n, const CompilerOptions& options, ir::Facts& facts)
       : BodyCall(Flow::Kind::Branch), inputs_(n.yes.inputs().size()), other_inputs_(n.no.inputs().size()) {
-    flow_.predicate = place_of(group, n.predicate);
-    for (ir::Value v : n.operands) flow_.operands.push_back({Flow::Use::Whole, place_of(group, v), {}});
+    flow_.predicate = input_of(group, n.predicate);
+    for (ir::Value v : n.operands) flow_.operands.push_back({Flow::Use::Whole, input_of(group, v), {}});
     for (size_t i = 0; i < ops::result_types(n.yes).size(); ++i)
       flow_.results.push_back({Flow::Use::Whole, group.inputs.size() + i, {}});
     add_body(CompiledBody(n.yes, n.sizes, "yes", options, facts));

@@ -20,7 +20,7 @@ class Loop final : public BodyCall {
     flow_.reverse = n.reverse;
     for (size_t i = 0; i < n.operands.size(); ++i) {
       Use use = i < n.carried ? Use::State : i < n.carried + n.along ? Use::Item : Use::Whole;
-      flow_.operands.push_back({use, place_of(group, n.operands[i]), bytes_outside(n.body.inputs()[i].value, n.sizes)});
+      flow_.operands.push_back({use, input_of(group, n.operands[i]), bytes_outside(n.body.inputs()[i].value, n.sizes)});
     }
     unread_ = n.body.inputs().size() - n.operands.size();
     for (const ir::Type& t : ops::result_types(n.body)) {

@@ -95,14 +95,19 @@ bool reads_in_place(const Stored& stored, Value operand, Readable readable) {
   return from && ir::type_of(from).dtype == ir::type_of(operand).dtype;
 }
 
+size_t input_of(const Group& group, Value operand) {
+  int i = group.graph->input_index(operand);
+  BRASA_ASSERT(i >= 0, "a library's operand is not in memory");
+  return static_cast<size_t>(i);
+}
+
 Source source_of(const Group& g, Value operand, Readable readable) {
   std::vector<Link> chain = chain_of(operand);
   const auto& [source, at] = chain.back();
-  int i = g.graph->input_index(source);
-  BRASA_ASSERT(i >= 0, "a library's operand is not in memory");
+  size_t input = input_of(g, source);
   auto steps = steps_at(operand, place_in(*g.graph, source, at), chain.front().at, readable);
   BRASA_ASSERT(steps, "a library's operand does not lie in even steps");
-  return {static_cast<size_t>(i), type_of(source).dtype, *steps};
+  return {input, type_of(source).dtype, *steps};
 }
 
 }  // namespace brasa::compiler

@@ -42,6 +42,9 @@ ir::Value source_in(const Stored& stored, ir::Value operand, Readable readable);
 /// Whether there is one, of the operand's own dtype.
 bool reads_in_place(const Stored& stored, ir::Value operand, Readable readable);
 
+/// Which input of the group an operand is.
+size_t input_of(const Group& group, ir::Value operand);
+
 /// What a group reads an operand from.
 struct Source {
   size_t input;  // of the group

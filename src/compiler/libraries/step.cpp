@@ -1,5 +1,6 @@
 #include "compiler/libraries/step.h"
 
+#include "compiler/libraries/operands.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -14,9 +15,7 @@ LibraryStep::LibraryStep(const Group& group) {
     tensors_.push_back(std::move(tensor));
   };
   n.for_each_input([&](ir::Value v) {
-    int i = group.graph->input_index(v);
-    BRASA_ASSERT(i >= 0, "a library's operand is not in memory");
-    operands_.push_back(static_cast<size_t>(i));
+    operands_.push_back(input_of(group, v));
     add(type_of(v));
   });
   for (const ir::Type& t : n.types) add(t);

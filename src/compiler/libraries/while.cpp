@@ -16,7 +16,7 @@ class While final : public BodyCall {
     for (size_t i = 0; i < n.operands.size(); ++i) {
       SizeProgram bytes = bytes_outside(n.step.inputs()[i].value, n.sizes);
       bool state = i < n.carried;
-      flow_.operands.push_back({state ? Flow::Use::State : Flow::Use::Whole, place_of(group, n.operands[i]), bytes});
+      flow_.operands.push_back({state ? Flow::Use::State : Flow::Use::Whole, input_of(group, n.operands[i]), bytes});
       if (state) flow_.results.push_back({Flow::Use::State, group.inputs.size() + i, bytes});
     }
     add_body(CompiledBody(n.go_on, n.sizes, "go_on", options, facts));
