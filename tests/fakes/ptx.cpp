@@ -1,5 +1,6 @@
 #include "ptx.h"
 
+#include <optional>
 #include <string_view>
 
 #include "ptx_machine.h"
@@ -147,7 +148,7 @@ class Warp {
       : program_(p), registers_(static_cast<size_t>(p.registers)), machine_(std::move(machine)) {
     machine_.registers = &registers_;
   }
-  bool done() const { return stopped_.kind == Instruction::None && lanes_at(program_.code.size()) == kAll; }
+  bool done() const { return stopped_.kind == Instruction::None && next() == program_.code.size(); }
   const Stopped& stopped() const { return stopped_; }
   bool waits() const { return machine_.waits; }
   unsigned block() const { return machine_.block; }
@@ -163,9 +164,7 @@ class Warp {
   void run() {
     machine_.registers = &registers_;
     machine_.waits = false;
-    while (!done()) {
-      size_t pc = program_.code.size();
-      for (size_t at : at_) pc = std::min(pc, at);
+    for (size_t pc; (pc = next()) < program_.code.size();) {
       const Instruction& i = program_.code[pc];
       uint32_t lanes = lanes_at(pc), active = lanes;
       if (i.guard >= 0)
@@ -173,7 +172,7 @@ class Warp {
           if (!registers_[i.guard][l]) active &= ~(1u << l);
         });
       if (!i.branch) i.does(machine_, i, active);
-      each(lanes, [&](int l) { at_[l] = i.branch && (active >> l & 1) ? i.target : pc + 1; });
+      go_from(pc, lanes, i.branch ? active : 0, i.target);
       if (machine_.waits) return;
       if (i.stop == Instruction::None) continue;
       if (lanes != kAll) fail("a barrier for a part of a warp");
@@ -189,14 +188,27 @@ class Warp {
     if (i.stop == Instruction::OfGroup) return {i.stop, block(), machine_.first_thread / (4 * kLanes), 4 * kLanes};
     return {i.stop, block(), number(0), number(1)};
   }
+  size_t next() const { return together_ ? *together_ : *std::min_element(at_.begin(), at_.end()); }
   uint32_t lanes_at(size_t pc) const {
+    if (together_) return *together_ == pc ? kAll : 0;
     uint32_t out = 0;
     for (int l = 0; l < kLanes; ++l) out |= uint32_t{at_[l] == pc} << l;
     return out;
   }
+  void go_from(size_t pc, uint32_t lanes, uint32_t jump, size_t target) {
+    if (together_ && (jump == 0 || jump == kAll)) {
+      together_ = jump ? target : pc + 1;
+      return;
+    }
+    if (together_) at_.fill(*together_);
+    each(lanes, [&](int l) { at_[l] = jump >> l & 1 ? target : pc + 1; });
+    together_.reset();
+    if (std::all_of(at_.begin(), at_.end(), [&](size_t at) { return at == at_[0]; })) together_ = at_[0];
+  }
   const Program& program_;
   std::vector<std::array<uint64_t, kLanes>> registers_;
-  std::array<size_t, kLanes> at_{};
+  std::optional<size_t> together_ = 0;  // where all lanes are
+  std::array<size_t, kLanes> at_{};     // where each is, if not together
   Machine machine_;
   Stopped stopped_;
 };

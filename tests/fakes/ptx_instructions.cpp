@@ -100,11 +100,11 @@ void store_one_shared(Machine& m, const Instruction& i, uint32_t lanes) {
   });
 }
 // What was there before.
-uint32_t add_shared(Machine& m, const std::vector<Operand>& operands, int lane) {
+uint32_t add_shared(Machine& m, const Operand& to, const Operand& what, int lane) {
   uint32_t before = 0;
-  std::byte* at = m.shared_at(m.get(operands[0], lane), sizeof before, lane, Uses::Add);
+  std::byte* at = m.shared_at(m.get(to, lane), sizeof before, lane, Uses::Add);
   std::memcpy(&before, at, sizeof before);
-  uint32_t after = before + u(m.get(operands[1], lane));
+  uint32_t after = before + u(m.get(what, lane));
   std::memcpy(at, &after, sizeof after);
   return before;
 }
@@ -216,11 +216,11 @@ const Instructions& instructions() {
       {"ld.shared.b32", load_one_shared<uint32_t>},
       {"ld.shared.b64", load_one_shared<uint64_t>},
       {"st.shared.b64", store_one_shared},
-      {"red.shared.add.u32", [](M m, I i, L lanes) { each(lanes, [&](int l) { add_shared(m, i.operands, l); }); }},
+      {"red.shared.add.u32", [](M m, I i, L lanes) { each(lanes, [&](int l) { add_shared(m, i.operands[0], i.operands[1], l); }); }},
       {"atom.shared.add.u32",
        [](M m, I i, L lanes) {
          each(lanes, [&](int l) {
-           m.set(i.operands[0], l, uint64_t{add_shared(m, {i.operands.begin() + 1, i.operands.end()}, l)});
+           m.set(i.operands[0], l, uint64_t{add_shared(m, i.operands[1], i.operands[2], l)});
          });
        }},
       {"match.any.sync.b32",

@@ -75,15 +75,28 @@ class Uses {
  public:
   enum How : uint8_t { Read, Write, Add };
   struct Use {
-    unsigned block, warp, thread, moment, of_warp;  // `of_warp`: barriers that the warp has passed
+    unsigned block, warp, moment, of_warp;  // `of_warp`: barriers that the warp has passed
     How how;
-    bool by_engine;  // by a copy engine or tensor cores, which the thread told to
+    bool by_engine;         // by a copy engine or tensor cores, which the thread told to
+    unsigned first_thread;  // of the warp
+    uint32_t lanes;
+
+    unsigned thread() const { return first_thread + static_cast<unsigned>(std::countr_zero(lanes)); }
+    bool same_but_for_lanes(const Use& o) const {
+      return warp == o.warp && moment == o.moment && of_warp == o.of_warp && how == o.how && by_engine == o.by_engine;
+    }
   };
-  // A race: two threads, one of which writes, and nothing says that the other one came before.
+  // A race: two threads, one of which writes, and nothing says that the other one came before. `u` is of one lane.
   void add(const Use& u, const Known& known) {
+    // What others did since its warp read would have failed.
+    if (u.how == Read)
+      for (Use& other : since_)
+        if (u.same_but_for_lanes(other)) {
+          other.lanes |= u.lanes;
+          return;
+        }
     auto before = [&](const Use& other) {
-      if (other.warp == u.warp)
-        return other.of_warp != u.of_warp || other.thread == u.thread || other.moment < known.own;
+      if (other.warp == u.warp) return other.of_warp != u.of_warp || other.lanes == u.lanes || other.moment < known.own;
       return known.seen[other.warp] >= other.moment;
     };
     std::erase_if(since_, [&](const Use& other) {
@@ -97,7 +110,7 @@ class Uses {
       if (u.how == Add && other.how == Add && other.warp == u.warp && !before(other)) return;
       if (!changes || before(other)) continue;
       if (u.block != other.block) fail("two blocks use a word of shared memory with no barrier between them");
-      fail("threads " + std::to_string(other.thread) + " and " + std::to_string(u.thread) +
+      fail("threads " + std::to_string(other.thread()) + " and " + std::to_string(u.thread()) +
            " use a word of shared memory with no barrier between them");
     }
     since_.push_back(u);
@@ -194,9 +207,7 @@ struct Machine {
     std::byte* out = shared_at(s, at, bytes);
     if (how != Uses::Read && s.being_read.count(at / 16 * 16)) fail("shared memory is changed while a copy reads it");
     for (uint64_t word = at / 4; word < (at + bytes + 3) / 4; ++word)
-      s.uses[word].add(
-          {block, warp, first_thread + static_cast<unsigned>(lane), clocks.seen[warp], of_warp, how, by_engine},
-          clocks);
+      s.uses[word].add({block, warp, clocks.seen[warp], of_warp, how, by_engine, first_thread, 1u << lane}, clocks);
     return out;
   }
 };
