@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "ops/attention.h"
+#include "ops/attention_math.h"
 #include "ops/random_key.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -10,8 +10,6 @@
 
 namespace brasa::ops {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Attention {
   Value query, key, value;  // [batch…, heads, length, features]
@@ -65,6 +63,58 @@ Grouped grouped(const Attention& a, bool grouped_heads) {
   g.scores.push_back(a.length());
   g.scores.push_back(a.sources());
   return g;
+}
+
+// Several query heads' key and value as one for each.
+Value repeated(Value v, Expr heads) {
+  int64_t n = rank_of(v) - 3;
+  Expr own = size_of(v, n);
+  if (same_size(own, heads)) return v;
+  Shape shape = shape_of(v), each = shape;
+  shape[n] = heads;
+  each.insert(each.begin() + n + 1, ir::floordiv(heads, own));
+  return prim::reshape(broadcast_to(unsqueeze(v, n + 1), each), shape);
+}
+
+// As heads of four dimensions, which targets take: batches as one, and one batch where there is none.
+Value as_heads(Value v, const Shape& batch) {
+  Shape shape = batch, own(shape_of(v).end() - 2, shape_of(v).end());
+  shape.insert(shape.end(), own.begin(), own.end());
+  v = broadcast_to(v, shape);
+  while (rank_of(v) < 4) v = unsqueeze(v, 0);
+  return rank_of(v) > 4 ? merge_dims(v, 0, rank_of(v) - 4) : v;
+}
+
+// By a kernel of the target, where it has one.
+std::optional<Value> whole(const Attention& a, bool grouped_heads, std::optional<double> scale) {
+  int64_t n = a.rank() - 2;
+  Value k = a.key, v = a.value, mask = a.mask;
+  if (grouped_heads && n > 0) {
+    Expr heads = size_of(a.query, n - 1), own = size_of(k, n - 1);
+    if (!same_size(own, size_of(v, n - 1)) || same_size(own, 0) || !same_size(ir::mod(heads, own), 0))
+      return std::nullopt;
+    k = repeated(k, heads);
+    v = repeated(v, heads);
+  }
+  auto batch_of = [](Value x) { return Shape(shape_of(x).begin(), shape_of(x).end() - 2); };
+  Shape batch = batch_of(a.query);
+  for (Value x : {k, v}) batch = broadcast_shapes(batch, batch_of(x));
+  if (mask && rank_of(mask) > 3 && n > 2) {
+    Shape all = batch;
+    all.insert(all.end(), {a.length(), a.sources()});
+    mask = merge_dims(broadcast_to(mask, all), 0, n - 2);
+  }
+  Value q = as_heads(a.query, batch);
+  k = as_heads(k, batch);
+  v = as_heads(v, batch);
+  auto whole = attention_of_target(q, k, v, mask, a.causal, scale);
+  std::optional<Value> out;
+  if (whole) out = (*whole)[0];
+  if (!whole && mask) out = masked_attention_of_target(q, k, v, mask, scale);
+  if (!out) return out;
+  Shape shape = batch;
+  shape.insert(shape.end(), {a.length(), size_of(a.value, a.rank() - 1)});
+  return prim::reshape(*out, shape);
 }
 
 // {output, probabilities}.
@@ -146,10 +196,8 @@ Value attention(Value q, Value k, Value v, Value mask, double dropout, bool caus
   Attention a = checked(q, k, v, mask, dropout, causal, scale);
   a.random = key;
   BRASA_CHECK(dropout == 0 || key, "scaled_dot_product_attention: dropout needs a generator");
-  if (!mask && dropout == 0)
-    if (auto whole = attention_of_target(a.query, a.key, a.value, causal, scale)) return (*whole)[0];
-  if (mask && dropout == 0)
-    if (auto whole = masked_attention_of_target(a.query, a.key, a.value, mask, scale)) return *whole;
+  if (dropout == 0)
+    if (auto out = whole(a, gqa, scale)) return *out;
   return attend(a, gqa)[0];
 }
 

@@ -10,8 +10,9 @@
 
 namespace brasa::ops {
 
-/// {output [N, heads, length, features], logarithm of the sums} by prim::attention, where the target takes it.
-std::optional<std::array<Value, 2>> attention_of_target(Value query, Value key, Value value, bool causal,
+/// {output [N, heads, length, features], logarithm of the sums} by prim::attention, where the target takes it. A mask is null, or fits the scores
+/// by broadcasting.
+std::optional<std::array<Value, 2>> attention_of_target(Value query, Value key, Value value, Value mask, bool causal,
                                                         std::optional<double> scale);
 
 /// The output alone, with a mask of bools, by prim::masked_attention.
@@ -29,13 +30,19 @@ struct AttentionBlock {
   Expr rows, keys;
   /// Row 0 attends to the keys up to this one, row 1 to one more. Nothing: to all of them.
   std::optional<Expr> diagonal = {};
+  /// Of its mask [rows, keys].
+  struct Mask {
+    DType dtype;
+    Expr row, key;  // steps of elements
+  };
+  std::optional<Mask> mask = {};
 };
-/// Of query [rows, features], key and value [keys, features]; then what the blocks before it gave, which it goes on with in its place: the
+/// Of query [rows, features], key and value [keys, features], and the mask if there is one; then what the blocks before it gave, which it goes on with in its place: the
 /// largest scores (at first -infinity) and sums of exponentials [rows], and their products with the values [rows, features].
 std::unique_ptr<ir::Graph> attention_block(const AttentionBlock& block, ir::Facts& facts);
 /// Of these three: the output and the logarithms of the sums.
 std::unique_ptr<ir::Graph> attention_end(const AttentionBlock& block, ir::Facts& facts);
-/// Of the output's cotangent, query, key, value, output and logarithms; then sums of the cotangents of query, key and value, in place.
+/// Of the output's cotangent, query, key, value, the mask if there is one, output and logarithms; then sums of the cotangents of query, key and value, in place.
 std::unique_ptr<ir::Graph> attention_block_backward(const AttentionBlock& block, ir::Facts& facts);
 /// One of these sums in the operands' dtype.
 std::unique_ptr<ir::Graph> attention_backward_end(const AttentionBlock& block, ir::Facts& facts);

@@ -1,5 +1,3 @@
-#include <limits>
-
 #include "ops/attention.h"
 #include "ops/attention_math.h"
 #include "ops/decompose.h"
@@ -11,8 +9,6 @@
 namespace brasa::ops {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 class BlockGraph {
  public:
   BlockGraph(const AttentionBlock& b, ir::Facts& facts) : block_(b), builder_(*graph_, facts) {}
@@ -22,7 +18,7 @@ class BlockGraph {
   Value by_row() { return input(opmath(block_.dtype), {block_.rows}); }
   Value sum(Expr length) { return input(opmath(block_.dtype), {length, block_.features}); }
   AttentionOperands of(Value q, Value k, Value v) {
-    AttentionOperands o = attention_operands(q, k, v, 0, false, {}, block_.scale);
+    AttentionOperands o = attention_operands(q, k, v, 0, false, mask(), block_.scale);
     o.diagonal = block_.diagonal;
     return o;
   }
@@ -31,6 +27,11 @@ class BlockGraph {
   std::unique_ptr<ir::Graph> take() { return std::move(graph_); }
 
  private:
+  Value mask() {
+    if (!block_.mask) return {};
+    std::vector<Expr> steps = {0, 0, block_.mask->row, block_.mask->key};
+    return graph_->add_input({block_.mask->dtype, {1, 1, block_.rows, block_.keys}, false}, "", std::move(steps));
+  }
   // With the dimensions in front that heads have.
   Value input(DType dtype, Shape shape) {
     shape.insert(shape.begin(), {1, 1});
@@ -46,8 +47,9 @@ class BlockGraph {
 
 std::unique_ptr<ir::Graph> attention_block(const AttentionBlock& block, ir::Facts& facts) {
   BlockGraph g(block, facts);
-  Value q = g.rows(), k = g.keys(), v = g.keys(), most = g.by_row(), total = g.by_row(), out = g.sum(block.rows);
+  Value q = g.rows(), k = g.keys(), v = g.keys();
   AttentionOperands o = g.of(q, k, v);
+  Value most = g.by_row(), total = g.by_row(), out = g.sum(block.rows);
   Value s = attention_scores(o), now = prim::binary("max", most, prim::reduce(s, {3}, "max"));
   Value finite = where(eq(now, -kInfinity), zeros_like(now), now);
   Value e = exp_beside_one(s - by_row(finite, o.scores)), before = exp_beside_one(most - finite);
@@ -75,9 +77,11 @@ std::unique_ptr<ir::Graph> attention_backward_end(const AttentionBlock& block, i
 
 std::unique_ptr<ir::Graph> attention_block_backward(const AttentionBlock& block, ir::Facts& facts) {
   BlockGraph g(block, facts);
-  Value ct = g.rows(), q = g.rows(), k = g.keys(), v = g.keys(), out = g.rows(), log_sum = g.by_row();
+  Value ct = g.rows(), q = g.rows(), k = g.keys(), v = g.keys();
+  AttentionOperands o = g.of(q, k, v);
+  Value out = g.rows(), log_sum = g.by_row();
   Value sums[] = {g.sum(block.rows), g.sum(block.keys), g.sum(block.keys)};
-  auto by = attention_cotangents(g.of(q, k, v), ct, log_sum, attention_inner(ct, {}, out));
+  auto by = attention_cotangents(o, ct, log_sum, attention_inner(ct, {}, out));
   for (size_t i = 0; i < 3; ++i) g.output(sums[i] + by[i], sums[i]);
   return g.take();
 }

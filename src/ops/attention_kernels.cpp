@@ -24,8 +24,7 @@ std::optional<double> factor(Value q, std::optional<double> scale) {
 std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causal, Value mask,
                            std::optional<double> scale) {
   AttentionOperands o = attention_operands(q, k, v, dropout, causal, mask, scale);
-  if (!mask)
-    if (auto whole = attention_of_target(q, k, v, causal, scale)) return *whole;
+  if (auto whole = attention_of_target(q, k, v, mask, causal, scale)) return *whole;
   return attention_by_scores(o, q, v);
 }
 
@@ -44,32 +43,36 @@ std::array<Value, 4> pulled_back(const AttentionOperands& o, Value g, Value g_lo
 // --- attention that a target computes whole: prim::attention and its derivative, with heads beside each other in their results ---
 
 Value heads_inside(Value v) { return transpose(v, 1, 2); }
-AttentionOperands operands(Value q, Value k, Value v, bool causal, double scale) {
-  return attention_operands(q, k, v, 0, causal, {}, scale);
-}
 
-std::array<Value, 2> whole(Value q, Value k, Value v, bool causal, double scale) {
-  auto [out, log_sum] = attention_by_scores(operands(q, k, v, causal, scale), q, v);
+std::array<Value, 2> whole(Value q, Value k, Value v, Value mask, bool causal, double scale) {
+  auto [out, log_sum] = attention_by_scores(attention_operands(q, k, v, 0, causal, mask, scale), q, v);
   return {heads_inside(out), log_sum};
 }
-std::array<Value, 3> whole_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, bool causal,
-                                    double scale) {
+std::array<Value, 3> whole_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, Value mask,
+                                    bool causal, double scale) {
   Value inner = attention_inner(g, {}, out);
-  auto [dq, dk, dv, added] = cotangents(operands(q, k, v, causal, scale), g, q, k, v, log_sum, inner);
+  AttentionOperands o = attention_operands(q, k, v, 0, causal, mask, scale);
+  auto [dq, dk, dv, added] = cotangents(o, g, q, k, v, log_sum, inner);
   return {heads_inside(dq), heads_inside(dk), heads_inside(dv)};
 }
-std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>&) {
+std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>& needs) {
   Value out = heads_inside(const_cast<Node&>(n).out()), log_sum = const_cast<Node&>(n).out(1);
   Value g = cts[0] ? heads_inside(cts[0]) : zeros_like(out);
-  if (cts[1]) {
-    Value q = n.arg<Value>(0), k = n.arg<Value>(1), v = n.arg<Value>(2);
-    AttentionOperands o = operands(q, k, v, n.args[3].get<bool>(), n.args[4].get<double>());
+  Value q = n.arg<Value>(0), k = n.arg<Value>(1), v = n.arg<Value>(2);
+  Value mask = n.args[3].is_none() ? Value{} : n.arg<Value>(3);
+  bool by_mask = mask && needs[3] && is_floating(dtype_of(mask));
+  if (cts[1] || by_mask) {
+    AttentionOperands o =
+        attention_operands(q, k, v, 0, n.args[4].get<bool>(), mask, std::optional(n.args[5].get<double>()));
     auto by = pulled_back(o, g, cts[1], q, k, v, out, log_sum);
-    return {by[0], by[1], by[2]};
+    std::vector<Value> all = {by[0], by[1], by[2]};
+    if (mask) all.push_back(by_mask ? convert(by[3], dtype_of(mask)) : Value{});
+    return all;
   }
   std::vector<Value> by =
-      call_all("prim::attention_backward", {g, n.args[0], n.args[1], n.args[2], out, log_sum, n.args[3], n.args[4]});
-  for (Value& v : by) v = heads_inside(v);
+      call_all("prim::attention_backward", {g, q, k, v, out, log_sum, n.args[3], n.args[4], n.args[5]});
+  for (Value& x : by) x = heads_inside(x);
+  if (mask) by.emplace_back();
   return by;
 }
 
@@ -78,8 +81,8 @@ std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value ou
   const Row& row = at("prim::attention_backward");
   AttentionOperands o = attention_operands(q, k, v, dropout, causal, mask, scale);
   check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
-  if (std::optional<double> known = factor(q, scale); known && !mask) {
-    Args args = {g, q, k, v, out, log_sum, causal, *known};
+  if (std::optional<double> known = factor(q, scale)) {
+    Args args = {g, q, k, v, out, log_sum, mask ? Arg(broadcast_to(mask, o.scores)) : Arg(), causal, *known};
     if (TargetScope::takes(row, args)) {
       std::vector<Value> by = Builder::current().call(row, std::move(args));
       return {heads_inside(by[0]), heads_inside(by[1]), heads_inside(by[2])};
@@ -104,12 +107,20 @@ Value masked(Value q, Value k, Value v, Value mask, double scale, Value at, Valu
 }
 
 Type heads_type(const Type& t) { return {t.dtype, {t.shape[0], t.shape[2], t.shape[1], t.shape[3]}, false}; }
+void check_mask(const char* primitive, const Arg& mask) {
+  if (mask.is_none()) return;
+  const Type& t = ir::type_of(mask.get<Value>());
+  BRASA_CHECK(t.rank() == 4 && (t.dtype == DType::Bool || is_floating(t.dtype)), primitive,
+              ": expected a mask of the scores' 4 dimensions of bools or floats, got ", t);
+}
 std::vector<Type> whole_type(const Args& args) {
   const Type& q = ir::type_of(args[0].get<Value>());
   BRASA_CHECK(q.rank() == 4, "prim::attention: expected heads of 4 dimensions, got ", q);
+  check_mask("prim::attention", args[3]);
   return {heads_type(q), {opmath(q.dtype), {q.shape[0], q.shape[1], q.shape[2]}, false}};
 }
 std::vector<Type> whole_backward_type(const Args& args) {
+  check_mask("prim::attention_backward", args[6]);
   std::vector<Type> out;
   for (size_t i : {1, 2, 3}) {
     const Type& t = ir::type_of(args[i].get<Value>());
@@ -180,16 +191,19 @@ std::vector<Value> efficient_backward(Value g, Value q, Value k, Value v, Value 
 // Where it is not known, the example's answer becomes a fact.
 static bool is_long(Expr length) { return same_size(ir::min(length, kLongAttention), kLongAttention); }
 
-std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value v, bool causal,
+std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value v, Value mask, bool causal,
                                                         std::optional<double> scale) {
   const Row& row = at("prim::attention");
   if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4) return std::nullopt;
+  if (mask && (rank_of(mask) > 4 || !is_mask_for(dtype_of(mask), dtype_of(q)))) return std::nullopt;
   // Kernels are made for a number of features: where it is not known, the example's becomes a fact, if there is a kernel.
   ir::Facts& facts = Builder::current().facts();
   Expr features = facts.known(size_of(q, 3));
   if (!features.is_constant() && !facts.has_hint(features)) return std::nullopt;
   if (!features.is_constant()) features = facts.hint(features);
-  Args args = {q, k, v, causal, scale.value_or(1 / std::sqrt(static_cast<double>(features.constant())))};
+  Shape scores = {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)};
+  double factor = scale.value_or(1 / std::sqrt(static_cast<double>(features.constant())));
+  Args args = {q, k, v, mask ? Arg(mask) : Arg(), causal, factor};
   auto with_features = [](Value x, Expr count) {
     Shape shape = shape_of(x);
     shape[3] = count;
@@ -204,6 +218,7 @@ std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value 
       if (length) shape[2] = *length;
       sample[i] = side.add_input({dtype_of(x), shape, false});
     }
+    if (mask) sample[3] = side.add_input({dtype_of(mask), scores, false});
     return TargetScope::takes(row, sample);
   };
   if (!takes(features)) {
@@ -220,6 +235,7 @@ std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value 
     if (!same_size(size_of(x, 3), features)) return std::nullopt;
     if (Shape shape = with_features(x, features); !(shape_of(x) == shape)) args[i] = prim::reshape(x, shape);
   }
+  if (mask) args[3] = broadcast_to(mask, scores);
   std::vector<Value> out = Builder::current().call(row, std::move(args));
   Value heads = heads_inside(out[0]);
   return std::array{shape_of(heads) == shape_of(q) ? heads : prim::reshape(heads, shape_of(q)), out[1]};
@@ -242,21 +258,25 @@ std::optional<Value> masked_attention_of_target(Value q, Value k, Value v, Value
 void add_attention_kernels(Table& t) {
   const TensorSample q = floats(2, 2, 3, 4), k = floats(2, 2, 5, 4);
   t.prim(
-       "attention(Tensor query, Tensor key, Tensor value, bool causal, float scale) -> (Tensor output, Tensor log_sum)")
+       "attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool causal, float scale) -> (Tensor output, Tensor log_sum)")
       .doc(
-          "softmax(query · keyᵀ · scale) · value as [N, length, heads, features], and the logarithms of the sums of exponentials.")
+          "softmax(query · keyᵀ · scale + mask) · value as [N, length, heads, features], and the logarithms of the sums of exponentials. A mask of bools is true where to attend.")
       .kind(Kind::Whole)
       .type(whole_type)
       .composed(whole)
       .vjp(whole_vjp)
-      .samples({{q, k, k, false, 0.5}, {q, q, q, true, 0.5}});
+      .samples({{q, k, k, ir::None{}, false, 0.5},
+                {q, q, q, ir::None{}, true, 0.5},
+                {q, k, k, bools(2, 2, 3, 5), false, 0.5},
+                {q, k, k, floats(2, 2, 3, 5), false, 0.5}});
   t.prim(
-       "attention_backward(Tensor ct, Tensor query, Tensor key, Tensor value, Tensor output, Tensor log_sum, bool causal, float scale) -> (Tensor by_query, Tensor by_key, Tensor by_value)")
+       "attention_backward(Tensor ct, Tensor query, Tensor key, Tensor value, Tensor output, Tensor log_sum, Tensor? mask, bool causal, float scale) -> (Tensor by_query, Tensor by_key, Tensor by_value)")
       .doc("The cotangents of query, key and value for `ct` of attention's output.")
       .kind(Kind::Whole)
       .type(whole_backward_type)
       .composed(whole_backward)
-      .samples({{q, q, k, k, q, floats(2, 2, 3).in(2, 3), false, 0.5}});
+      .samples({{q, q, k, k, q, floats(2, 2, 3).in(2, 3), ir::None{}, false, 0.5},
+                {q, q, k, k, q, floats(2, 2, 3).in(2, 3), bools(2, 2, 3, 5), false, 0.5}});
   t.prim(
        "masked_attention(Tensor query, Tensor key, Tensor value, Tensor mask, float scale, Tensor? at=None, Tensor? key_row=None, Tensor? value_row=None) -> Tensor")
       .doc(

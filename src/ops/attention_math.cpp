@@ -1,7 +1,5 @@
 #include "ops/attention_math.h"
 
-#include <limits>
-
 #include "ops/decompose.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -9,9 +7,8 @@
 #include "support/error.h"
 
 namespace brasa::ops {
-namespace {
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-}
+
+bool is_mask_for(DType mask, DType query) { return mask == DType::Bool || mask == query || mask == DType::Float32; }
 
 AttentionOperands attention_operands(Value q, Value k, Value v, double dropout, bool causal, Value mask,
                                      std::optional<double> scale) {
@@ -29,9 +26,8 @@ AttentionOperands attention_operands(Value q, Value k, Value v, double dropout, 
     fits = same_size(size_of(q, d), size_of(k, d)) && same_size(size_of(q, d), size_of(v, d));
   BRASA_CHECK(fits, op, ": query ", type_of(q), ", key ", type_of(k), " and value ", type_of(v),
               " do not fit together");
-  BRASA_CHECK(
-      !mask || dtype_of(mask) == DType::Bool || dtype_of(mask) == dtype_of(q) || dtype_of(mask) == DType::Float32, op,
-      ": expected a mask of dtype bool or ", name(dtype_of(q)), ", got ", mask ? type_of(mask) : Type{});
+  BRASA_CHECK(!mask || is_mask_for(dtype_of(mask), dtype_of(q)), op, ": expected a mask of dtype bool or ",
+              name(dtype_of(q)), ", got ", mask ? type_of(mask) : Type{});
   AttentionOperands o{to_opmath(q),
                       to_opmath(k),
                       to_opmath(v),

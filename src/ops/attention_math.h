@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <optional>
 
 #include "ops/table.h"
@@ -8,12 +9,16 @@
 // softmax(query · keyᵀ · scale + mask) · value and its derivative, as they are computed where no target has a kernel for them.
 namespace brasa::ops {
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 struct AttentionOperands {
   Value query, key, value, mask;  // [N, heads, length, features], wide
   std::optional<Expr> diagonal;   // row 0 attends to the keys up to this one, row 1 to one more
   Value scale;
   Shape scores;
 };
+/// Whether kernels take a mask of this dtype.
+bool is_mask_for(DType mask, DType query);
 /// brasa::Error where they do not fit together. The scale is 1/√features if not given.
 AttentionOperands attention_operands(Value q, Value k, Value v, double dropout, bool causal, Value mask,
                                      std::optional<double> scale);

@@ -1,7 +1,7 @@
 #include <cmath>
-#include <limits>
 
 #include "ops/attention.h"
+#include "ops/attention_math.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
@@ -9,8 +9,6 @@
 // The multi-head attention of nn.TransformerEncoder, and the masked softmax in it.
 namespace brasa::ops {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // --- masked softmax: a mask is true where nothing is attended to ---
 

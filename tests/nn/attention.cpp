@@ -18,7 +18,14 @@ Tensors attention(const Tensors& x, bool causal) {
   return {scaled_dot_product_attention(x[0], x[1], x[2], std::nullopt, 0.0, causal)};
 }
 
-// With all scores in memory.
+// With all scores in memory. A row of which a mask leaves nothing gives zeros.
+Tensor by_scores(const Tensors& x, const Tensor& mask) {
+  Tensor scores = matmul(x[0], x[1].transpose(-1, -2)) / std::sqrt(static_cast<double>(x[0].size(-1)));
+  if (mask.scalar_type() != kBool) return matmul(softmax(scores + mask, -1), x[2]);
+  Tensor some = mask.any(-1, true);
+  scores = scores.masked_fill(mask.logical_not().logical_and(some), -std::numeric_limits<double>::infinity());
+  return matmul(softmax(scores, -1) * some, x[2]);
+}
 Tensor by_scores(const Tensors& x, bool causal) {
   Tensor scores = matmul(x[0], x[1].transpose(-1, -2)) / std::sqrt(static_cast<double>(x[0].size(-1)));
   if (causal)
@@ -71,23 +78,107 @@ double tolerance(DType dtype) {
   return dtype == kFloat64 ? 1e-13 : dtype == kFloat32 ? 5e-6 : dtype == kHalf ? 2e-3 : 1.6e-2;
 }
 
+Tensors in_float64(const Tensors& x) {
+  Tensors wide;
+  for (const Tensor& t : x) wide.push_back(t.detach().to(kFloat64).set_requires_grad(true));
+  return wide;
+}
+
+// Eager and compiled results and gradients of `f` are those that `by_all_scores` gives in float64.
+template <class F, class G>
+void check(const F& f, const G& by_all_scores, const Tensors& x, const std::string& what) {
+  DType dtype = x[0].scalar_type();
+  Tensor ct = randn(f(x).sizes()).to(dtype);
+  Tensors wanted = results(by_all_scores, in_float64(x), ct.to(kFloat64)), eager = results(f, x, ct);
+  auto compiled = compile([&](const Tensors& in) { return Tensors{f(in)}; });
+  Tensors of_graph = results([&](const Tensors& in) { return compiled(in)[0]; }, x, ct);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_LT(error(eager[i], wanted[i]), tolerance(dtype)) << what << ", " << toString(dtype) << ", result " << i;
+    EXPECT_LT(error(of_graph[i], wanted[i]), tolerance(dtype)) << what << ", " << toString(dtype) << ", result " << i;
+  }
+}
+
 TEST(LongAttention, IsThatOfAllScores) {
   manual_seed(44);
   for (const Case& c : kCases)
     for (DType dtype : {kFloat32, kBFloat16, kFloat64, kHalf}) {
       if (size_of(dtype) != 4 && &c - kCases > 2) continue;  // the first three have blocks of every kind
-      Tensors x = operands(c, dtype), wide;
-      Tensor ct = randn({c.batch, c.heads, c.queries, c.features}).to(dtype);
-      for (const Tensor& t : x) wide.push_back(t.detach().to(kFloat64).set_requires_grad(true));
-      Tensors wanted = results([&](const Tensors& in) { return by_scores(in, c.causal); }, wide, ct.to(kFloat64));
-      auto compiled = compile([&](const Tensors& in) { return attention(in, c.causal); });
-      Tensors eager = results([&](const Tensors& in) { return attention(in, c.causal)[0]; }, x, ct);
-      Tensors of_graph = results([&](const Tensors& in) { return compiled(in)[0]; }, x, ct);
-      for (size_t i = 0; i < wanted.size(); ++i) {
-        EXPECT_LT(error(eager[i], wanted[i]), tolerance(dtype)) << c << ", " << toString(dtype) << ", result " << i;
-        EXPECT_LT(error(of_graph[i], wanted[i]), tolerance(dtype)) << c << ", " << toString(dtype) << ", result " << i;
-      }
+      check([&](const Tensors& in) { return attention(in, c.causal)[0]; },
+            [&](const Tensors& in) { return by_scores(in, c.causal); }, operands(c, dtype), testing::PrintToString(c));
     }
+}
+
+// For all scores, for rows of them, for keys, for a head; views of larger ones and of smaller ones.
+TEST(LongAttention, TakesMasks) {
+  manual_seed(48);
+  Case c{2, 3, 640, 1100, 16, false, true};
+  auto bools = [](IntArrayRef sizes) { return rand(sizes) > 0.5; };
+  Tensor band = ones({c.queries, c.keys}, kBool).tril(300).logical_and(ones({c.queries, c.keys}, kBool).triu(-200)),
+         padding = arange(c.keys).lt(tensor({700, 30}).view({2, 1})).view({2, 1, 1, c.keys}),
+         nothing = bools({c.queries, c.keys}).logical_and(arange(c.queries).remainder(5).ne(0).view({-1, 1}));
+  std::pair<const char*, Tensor> masks[] = {
+      {"some", bools({c.batch, c.heads, c.queries, c.keys})},
+      {"a band", band},
+      {"padding", padding},
+      {"expanded", padding.expand({c.batch, c.heads, c.queries, c.keys})},
+      {"rows of nothing", nothing},
+      {"nothing for a batch", tensor({0, 1}).to(kBool).view({2, 1, 1, 1})},
+      {"one for each row", bools({c.heads, c.queries, 1})},
+      {"turned", bools({c.keys, c.queries}).t()},
+      {"a part", bools({700, 1200}).slice(0, 60).slice(1, 100)},
+      {"floats", randn({c.heads, c.queries, c.keys})},
+      {"floats for keys", randn({c.batch, 1, 1, c.keys})},
+      {"infinities",
+       zeros({c.queries, c.keys}).masked_fill(band.logical_not(), -std::numeric_limits<double>::infinity())},
+  };
+  for (DType dtype : {kFloat32, kBFloat16, kFloat64})
+    for (const auto& [name, mask] : masks) {
+      if (dtype == kBFloat16 && mask.scalar_type() != kBool && mask.dim() != 3) continue;  // one of them is wide
+      if (dtype != kFloat32 && mask.scalar_type() == kBool && mask.dim() == 4) continue;
+      bool wide = mask.scalar_type() != kBool && mask.dim() == 3;
+      Tensor given = mask.scalar_type() == kBool || wide ? mask : mask.to(dtype);
+      check([&](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], given); },
+            [&](const Tensors& in) { return by_scores(in, mask); }, operands(c, dtype), name);
+    }
+}
+
+// An added mask that is learned has a derivative.
+TEST(LongAttention, MasksHaveDerivatives) {
+  manual_seed(49);
+  Case c{1, 2, 513, 600, 8, false, false};
+  Tensors x = operands(c, kFloat64);
+  x.push_back(randn({2, 1, 600}, kFloat64).requires_grad_(true));
+  check([](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], in[3]); },
+        [](const Tensors& in) { return by_scores(in, in[3]); }, x, "an added mask");
+}
+
+// Heads of operands with other dimensions than four, and key heads that query heads share.
+TEST(LongAttention, TakesOtherHeads) {
+  manual_seed(50);
+  auto heads = [](const std::vector<std::vector<int64_t>>& sizes) {
+    Tensors x;
+    for (const auto& s : sizes) x.push_back(randn(s).requires_grad_(true));
+    return x;
+  };
+  auto all = [](bool causal, bool gqa, const std::optional<Tensor>& mask) {
+    return [=](const Tensors& in) {
+      return scaled_dot_product_attention(in[0], in[1], in[2], mask, 0.0, causal, std::nullopt, gqa);
+    };
+  };
+  auto without = [](const Tensors& in) { return by_scores(in, true); };
+  check(all(true, false, {}), without, heads({{530, 8}, {530, 8}, {530, 8}}), "two dimensions");
+  check(all(true, false, {}), without, heads({{3, 530, 8}, {3, 530, 8}, {3, 530, 8}}), "three");
+  check(all(true, false, {}), without, heads({{2, 1, 2, 530, 8}, {3, 2, 530, 8}, {2, 3, 1, 530, 8}}), "five");
+  auto repeat = [](const Tensors& in) {
+    return Tensors{in[0], in[1].repeat_interleave(2, -3), in[2].repeat_interleave(2, -3)};
+  };
+  check(
+      all(true, true, {}), [&](const Tensors& in) { return by_scores(repeat(in), true); },
+      heads({{2, 4, 530, 8}, {2, 2, 530, 8}, {2, 2, 530, 8}}), "shared");
+  Tensor mask = rand({2, 1, 1, 530, 530}) > 0.3;
+  check(
+      all(false, true, mask), [&](const Tensors& in) { return by_scores(repeat(in), mask); },
+      heads({{2, 3, 4, 530, 8}, {3, 2, 530, 8}, {2, 3, 2, 530, 8}}), "shared, with a mask");
 }
 
 TEST(LongAttention, HasNoMatrixOfScores) {
@@ -95,13 +186,19 @@ TEST(LongAttention, HasNoMatrixOfScores) {
   Case c{1, heads, length, length, 16, false, false};
   Tensors x = operands(c, kFloat32);
   Tensor ct = randn({1, heads, length, 16});
-  auto f = [](const Tensors& in) { return attention(in, false)[0]; };
-  results(f, x, ct);
-  reset_peak_memory_stats();
-  int64_t before = memory_stats().allocated;
-  results(f, x, ct);
-  int64_t scores = heads * length * length * 4;
-  EXPECT_LT(memory_stats().peak - before, scores / 4);
+  Tensor padding = arange(length).lt(1500).view({1, 1, 1, length}).expand({1, heads, length, length});
+  for (bool masked : {false, true}) {
+    auto f = [&](const Tensors& in) {
+      if (!masked) return attention(in, false)[0];
+      return scaled_dot_product_attention(in[0], in[1], in[2], padding);
+    };
+    results(f, x, ct);
+    reset_peak_memory_stats();
+    int64_t before = memory_stats().allocated;
+    results(f, x, ct);
+    int64_t scores = heads * length * length * 4;
+    EXPECT_LT(memory_stats().peak - before, scores / 4);
+  }
 }
 
 TEST(LongAttention, SumsAreTheSameWithAnyThreads) {

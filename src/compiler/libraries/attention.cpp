@@ -23,8 +23,9 @@
 namespace brasa::compiler {
 namespace {
 
-// The symbols of a block's graph: kFirst is how many keys the first row attends to, and kMostRows more.
-enum : uint32_t { kRows, kKeys, kFirst };
+// The symbols of a block's graph: kFirst is how many keys the first row attends to, and kMostRows more; kMaskRow how many elements are
+// from a row of the mask to the next.
+enum : uint32_t { kRows, kKeys, kFirst, kMaskRow };
 constexpr int64_t kMostRows = 128, kMostKeys = 512;
 // Parts of a gradient that there are at least, where rows suffice.
 constexpr int64_t kLeastTasks = 16;
@@ -46,6 +47,67 @@ Operand memory(void* data) {
   Operand out;
   out.data = data;
   return out;
+}
+
+// Neighbours in a row are neighbours in memory, or one and the same.
+bool has_rows(const Steps& s, const ir::Shape&) { return s.of.back().is(0) || s.of.back().is(1); }
+
+// An operand of the call, in the group's tensors.
+class Placed {
+ public:
+  Placed(const Group& g, Value v, Readable readable) : Placed(source_of(g, v, readable)) {}
+  void* at(void* const* tensors, const int64_t* symbols) const {
+    return static_cast<std::byte*>(tensors[input_]) + offset_(symbols) * size_of(dtype_);
+  }
+  DType dtype() const { return dtype_; }
+
+ protected:
+  explicit Placed(const Source& s) : input_(s.input), dtype_(s.dtype), offset_(s.steps.offset) {}
+
+ private:
+  size_t input_;
+  DType dtype_;
+  SizeProgram offset_;
+};
+
+// The mask's elements in a run.
+struct Mask {
+  const std::byte* data = nullptr;
+  int64_t heads, batch, head, row, key, bytes;  // steps of elements, and how large they are
+  std::byte* block(int64_t of_head, int64_t at_row, int64_t at_key) const {
+    return const_cast<std::byte*>(data) +
+           (of_head / heads * batch + of_head % heads * head + at_row * row + at_key * key) * bytes;
+  }
+};
+
+class PlacedMask : public Placed {
+ public:
+  PlacedMask(const Group& g, Value v) : PlacedMask(source_of(g, v, has_rows)) {}
+  Mask mask(int64_t heads, void* const* tensors, const int64_t* s) const {
+    return {static_cast<const std::byte*>(at(tensors, s)), heads, batch_(s), head_(s), row_(s), key_, size_of(dtype())};
+  }
+  ops::AttentionBlock::Mask of_block() const { return {dtype(), Expr::size(kMaskRow), key_}; }
+
+ private:
+  explicit PlacedMask(const Source& s)
+      : Placed(s), batch_(s.steps.of[0]), head_(s.steps.of[1]), row_(s.steps.of[2]), key_(s.steps.of[3].constant()) {}
+  SizeProgram batch_, head_, row_;
+  int64_t key_;
+};
+
+size_t mask_at(const ir::Args& args) { return args.size() - 3; }
+
+Readable readable(const ir::Args& args, size_t i) { return i == mask_at(args) ? has_rows : is_contiguous; }
+
+void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in_memory) {
+  for (size_t i = 0; i < args.size(); ++i)
+    if (args[i].is<Value>()) args[i] = placed(args[i].get<Value>(), false, readable(args, i), graph, in_memory);
+}
+
+bool reads(const Node& n, const Stored& stored) {
+  for (size_t i = 0; i < n.args.size(); ++i)
+    if (n.args[i].is<Value>() && !reads_in_place(stored, n.arg<Value>(i), readable(n.args, i))) return false;
+  return true;
 }
 
 // Wide floats that blocks are added to: some tensors of equal length.
@@ -83,12 +145,14 @@ class BlockedCall : public DeviceCall {
   const Report* report() const override { return report_of(*whole_); }
 
  protected:
+  using Operands = std::vector<Operand>;
   using Make = std::unique_ptr<ir::Graph> (*)(const ops::AttentionBlock& block, ir::Facts& facts);
 
   BlockedCall(const Group& g, size_t first, const CompilerOptions& given, Make make) : options_(given) {
     const Node& n = *g.graph->outputs()[0].value.node;
     const ir::Shape &query = type_of(n.arg<Value>(first)).shape, &key = type_of(n.arg<Value>(first + 1)).shape;
-    n.for_each_input([&](Value v) { operands_.push_back(input_of(g, v)); });
+    for (size_t i = 0; i < mask_at(n.args); ++i) operands_.emplace_back(g, n.arg<Value>(i), is_contiguous);
+    if (!n.args[mask_at(n.args)].is_none()) mask_.emplace(g, n.arg<Value>(mask_at(n.args)));
     results_ = g.inputs.size();
     dtype_ = type_of(n.arg<Value>(first)).dtype;
     wide_ = ops::opmath(dtype_);
@@ -112,8 +176,10 @@ class BlockedCall : public DeviceCall {
   }
 
   std::shared_ptr<Executable> compiled(Make make, Expr rows, Expr keys, std::optional<Expr> diagonal = {}) const {
-    ir::Facts facts({kMostRows, kMostKeys, kMostRows});
-    std::unique_ptr<ir::Graph> graph = make({dtype_, features_, scale_, rows, keys, diagonal}, facts);
+    ir::Facts facts({kMostRows, kMostKeys, kMostRows, kMostKeys});
+    std::optional<ops::AttentionBlock::Mask> mask;
+    if (mask_) mask = mask_->of_block();
+    std::unique_ptr<ir::Graph> graph = make({dtype_, features_, scale_, rows, keys, diagonal, mask}, facts);
     graph->name = "block";
     std::shared_ptr<Executable> out = run_pipeline(*graph, facts, options_);
     BRASA_ASSERT(facts.facts().empty(), "a block of attention was made for some sizes");
@@ -130,16 +196,34 @@ class BlockedCall : public DeviceCall {
   struct Block {
     int64_t row, rows, key, keys;
   };
-  /// Calls `f` for the blocks of these rows whose scores count, in the order of their keys.
+  /// Calls `f` for the blocks of these rows that are not behind the diagonal, in the order of their keys.
   template <class F>
   void for_each_block(const Sizes& s, int64_t row, F f) const {
     int64_t rows = std::min(kMostRows, s.rows - row), keys = causal_ ? std::min(s.keys, row + rows) : s.keys;
     for (int64_t key = 0; key < keys; key += kMostKeys) f(Block{row, rows, key, std::min(kMostKeys, keys - key)});
   }
-  void run_block(const Block& b, std::span<const Operand> in, std::span<const Operand> out = {}) const {
+  /// The mask is an operand behind the first so many. A block of which it leaves nothing is not computed.
+  void run_block(const Block& b, int64_t head, const Mask& mask, std::initializer_list<void*> first,
+                 std::initializer_list<void*> others) const {
+    Operands in;
+    for (void* data : first) in.push_back(memory(data));
+    if (mask.data) {
+      if (leaves_nothing(b, head, mask)) return;
+      in.push_back(memory(mask.block(head, b.row, b.key)));
+    }
+    for (void* data : others) in.push_back(memory(data));
     bool all = b.rows == kMostRows && b.keys == kMostKeys && (!causal_ || b.key + b.keys <= b.row + 1);
-    const int64_t symbols[] = {b.rows, b.keys, b.row - b.key + kMostRows};
-    (all ? whole_ : part_)->run(symbols, in, out);
+    const int64_t symbols[] = {b.rows, b.keys, b.row - b.key + kMostRows, mask.row};
+    (all ? whole_ : part_)->run(symbols, in, {});
+  }
+  bool leaves_nothing(const Block& b, int64_t head, const Mask& mask) const {
+    if (mask_->dtype() != DType::Bool) return false;
+    for (int64_t i = 0; i < (mask.row ? b.rows : 1); ++i)
+      if (std::memchr(mask.block(head, b.row + i, b.key), 1, static_cast<size_t>(mask.key ? b.keys : 1))) return false;
+    return true;
+  }
+  Mask mask(const Sizes& s, void* const* tensors, const int64_t* symbols) const {
+    return mask_ ? mask_->mask(s.heads, tensors, symbols) : Mask{};
   }
 
   Heads at(void* data, const Sizes& s, int64_t length) const {
@@ -153,7 +237,8 @@ class BlockedCall : public DeviceCall {
     return static_cast<double>(scores * s.batches * s.heads * features_ * count_of_products_);
   }
 
-  std::vector<size_t> operands_;
+  std::vector<Placed> operands_;
+  std::optional<PlacedMask> mask_;
   size_t results_;
   DType dtype_, wide_;
   int64_t features_;
@@ -175,7 +260,8 @@ class AttentionCall final : public BlockedCall {
 
   void run(runtime::Device&, runtime::Stream, void* const* tensors, const int64_t* symbols) const override {
     Sizes s = sizes(symbols);
-    auto operand = [&](size_t i) { return tensors[operands_[i]]; };
+    Mask mask = this->mask(s, tensors, symbols);
+    auto operand = [&](size_t i) { return operands_[i].at(tensors, symbols); };
     Heads query = at(operand(0), s, s.rows), key = at(operand(1), s, s.keys), value = at(operand(2), s, s.keys),
           out = at(tensors[results_], s, s.rows);
     auto* log_sum = static_cast<std::byte*>(tensors[results_ + 1]);
@@ -189,15 +275,10 @@ class AttentionCall final : public BlockedCall {
         sums.fill(0);
         const Operand state[] = {memory(most.at(0)), memory(total.at(0)), memory(sums.at(0))};
         for_each_block(s, row, [&](const Block& b) {
-          const Operand in[] = {memory(query.row(head, b.row)),
-                                memory(key.row(head, b.key)),
-                                memory(value.row(head, b.key)),
-                                state[0],
-                                state[1],
-                                state[2]};
-          run_block(b, in);
+          run_block(b, head, mask, {query.row(head, b.row), key.row(head, b.key), value.row(head, b.key)},
+                    {most.at(0), total.at(0), sums.at(0)});
         });
-        const int64_t sizes_of_end[] = {count, 0, 0};
+        const int64_t sizes_of_end[] = {count, 0, 0, 0};
         const Operand to[] = {memory(rows.data()), memory(log_sum + (head * s.rows + row) * size_of(wide_))};
         end_->run(sizes_of_end, state, to);
         out.put(head, row, count, rows.data());
@@ -219,7 +300,8 @@ class AttentionBackwardCall final : public BlockedCall {
 
   void run(runtime::Device&, runtime::Stream, void* const* tensors, const int64_t* symbols) const override {
     Sizes s = sizes(symbols);
-    auto operand = [&](size_t i) { return tensors[operands_[i]]; };
+    Mask mask = this->mask(s, tensors, symbols);
+    auto operand = [&](size_t i) { return operands_[i].at(tensors, symbols); };
     auto result = [&](size_t i, int64_t length) { return at(tensors[results_ + i], s, length); };
     Heads ct = at(operand(0), s, s.rows), query = at(operand(1), s, s.rows), key = at(operand(2), s, s.keys),
           value = at(operand(3), s, s.keys), out = at(operand(4), s, s.rows);
@@ -234,16 +316,10 @@ class AttentionBackwardCall final : public BlockedCall {
       for (int64_t row = part * kMostRows; row < s.rows; row += parts * kMostRows) {
         rows.fill(0);
         for_each_block(s, row, [&](const Block& b) {
-          const Operand in[] = {memory(ct.row(head, b.row)),
-                                memory(query.row(head, b.row)),
-                                memory(key.row(head, b.key)),
-                                memory(value.row(head, b.key)),
-                                memory(out.row(head, b.row)),
-                                memory(log_sum + (head * s.rows + b.row) * size_of(wide_)),
-                                memory(rows.at(0)),
-                                memory(sums.at(0, b.key * features_)),
-                                memory(sums.at(1, b.key * features_))};
-          run_block(b, in);
+          run_block(b, head, mask,
+                    {ct.row(head, b.row), query.row(head, b.row), key.row(head, b.key), value.row(head, b.key)},
+                    {out.row(head, b.row), log_sum + (head * s.rows + b.row) * size_of(wide_), rows.at(0),
+                     sums.at(0, b.key * features_), sums.at(1, b.key * features_)});
         });
         put(rows.at(0), std::min(kMostRows, s.rows - row), result(0, s.rows), head, row);
       }
@@ -276,7 +352,7 @@ class AttentionBackwardCall final : public BlockedCall {
   void put(std::byte* sums, int64_t count, const Heads& to, int64_t head, int64_t row) const {
     if (!end_) return to.put(head, row, count, sums);
     Scratch<std::byte> rows(static_cast<size_t>(count * to.bytes));
-    const int64_t sizes[] = {count, 0, 0};
+    const int64_t sizes[] = {count, 0, 0, 0};
     const Operand in[] = {memory(sums)}, out[] = {memory(rows.data())};
     end_->run(sizes, in, out);
     to.put(head, row, count, rows.data());
@@ -306,7 +382,9 @@ constexpr Implementation blocked(std::string_view primitive) {
           .name = "attention in blocks",
           .primitive = primitive,
           .supports = takes,
-          .prepare = prepare<Call>};
+          .prepare = prepare<Call>,
+          .place = place,
+          .reads = reads};
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ bool takes(const Node& n) {
   auto features = query.shape.back().maybe_constant();
   for (size_t i : heads_of(n))
     if (type_of(n.arg<Value>(i)).dtype != query.dtype) return false;
-  return features && runtime::cuda::takes_attention(query.dtype, *features) && n.args.back().get<double>() > 0;
+  return n.args[n.args.size() - 3].is_none() && features && runtime::cuda::takes_attention(query.dtype, *features) &&
+         n.args.back().get<double>() > 0;
 }
 
 bool takes_reduced(const Node& n) {
@@ -49,7 +50,7 @@ bool are_heads(const Steps& s, const ir::Shape& shape) { return s.of.back().is(1
 bool is_anywhere(const Steps&, const ir::Shape&) { return true; }
 
 void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in_memory) {
-  bool backward = args.size() > 5;
+  bool backward = args.size() > 6;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!args[i].is<Value>()) continue;
     bool vector = backward && i > 4;
