@@ -7,6 +7,7 @@
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "support/error.h"
+#include "support/lazy.h"
 
 namespace brasa::ops {
 namespace {
@@ -85,7 +86,21 @@ Value as_heads(Value v, const Shape& batch) {
   return rank_of(v) > 4 ? merge_dims(v, 0, rank_of(v) - 4) : v;
 }
 
-// By a kernel of the target, where it has one.
+std::optional<Value> of_heads(Value q, Value k, Value v, Value mask, bool causal, std::optional<double> scale) {
+  static constinit Lazy<const Row&> row(
+      []() -> auto& { return at("aten::_scaled_dot_product_flash_attention_for_cpu"); });
+  if (Builder::current().keeps(*row)) {
+    bool fits = same_size(size_of(q, 3), size_of(v, 3)) && !same_size(size_of(q, 3), 0) &&
+                (!mask || (rank_of(mask) <= 4 && is_mask_for(dtype_of(mask), dtype_of(q))));
+    if (!fits) return std::nullopt;
+    return Builder::current().call(*row,
+                                   {q, k, v, 0.0, causal, mask ? Arg(mask) : Arg(), scale ? Arg(*scale) : Arg()})[0];
+  }
+  if (auto whole = attention_of_target(q, k, v, mask, causal, scale)) return (*whole)[0];
+  return mask ? masked_attention_of_target(q, k, v, mask, scale) : std::nullopt;
+}
+
+// By a kernel of the target, where it has one; or as the row whose derivative reads its results, where rows with derivatives stay.
 std::optional<Value> whole(const Attention& a, bool grouped_heads, std::optional<double> scale) {
   int64_t n = a.rank() - 2;
   Value k = a.key, v = a.value, mask = a.mask;
@@ -104,13 +119,7 @@ std::optional<Value> whole(const Attention& a, bool grouped_heads, std::optional
     all.insert(all.end(), {a.length(), a.sources()});
     mask = merge_dims(broadcast_to(mask, all), 0, n - 2);
   }
-  Value q = as_heads(a.query, batch);
-  k = as_heads(k, batch);
-  v = as_heads(v, batch);
-  auto whole = attention_of_target(q, k, v, mask, a.causal, scale);
-  std::optional<Value> out;
-  if (whole) out = (*whole)[0];
-  if (!whole && mask) out = masked_attention_of_target(q, k, v, mask, scale);
+  auto out = of_heads(as_heads(a.query, batch), as_heads(k, batch), as_heads(v, batch), mask, a.causal, scale);
   if (!out) return out;
   Shape shape = batch;
   shape.insert(shape.end(), {a.length(), size_of(a.value, a.rank() - 1)});

@@ -14,12 +14,50 @@ namespace {
 
 // --- flash attention ---
 
-// 1/√features if not given; nothing where those are unknown.
-std::optional<double> factor(Value q, std::optional<double> scale) {
-  auto features = size_of(q, rank_of(q) - 1).maybe_constant();
-  if (!scale && features) scale = 1 / std::sqrt(static_cast<double>(*features));
-  return scale;
+// Where it is not known, the example's answer becomes a fact.
+bool is_long(Expr length) { return same_size(ir::min(length, kLongAttention), kLongAttention); }
+
+// A call of the row, if the target takes one. `heads` are operands [N, heads, length, features], queries and keys first; the scale, which is
+// last, is 1/√features if not given. Kernels are made for a number of features: where it is not known, the example's becomes a fact.
+std::optional<std::vector<Value>> by_target(const Row& row, Args args, const std::vector<size_t>& heads,
+                                            std::optional<double> scale) {
+  ir::Facts& facts = Builder::current().facts();
+  auto at = [&](size_t i) { return args[i].get<Value>(); };
+  Value q = at(heads[0]), k = at(heads[1]);
+  Expr features = facts.known(size_of(q, 3));
+  if (!features.is_constant() && !facts.has_hint(features)) return std::nullopt;
+  if (!features.is_constant()) features = facts.hint(features);
+  args.emplace_back(scale.value_or(1 / std::sqrt(static_cast<double>(features.constant()))));
+  auto with_features = [](Value x, Expr count) {
+    Shape shape = shape_of(x);
+    shape[3] = count;
+    return shape;
+  };
+  auto takes = [&](Expr count, std::optional<Expr> length = {}) {
+    ir::Graph side;
+    Args sample = args;
+    for (size_t i = 0; i < args.size(); ++i)
+      if (args[i].is<Value>()) sample[i] = side.add_input(type_of(at(i)));
+    for (size_t i : heads) {
+      Shape shape = with_features(at(i), count);
+      if (length) shape[2] = *length;
+      sample[i] = side.add_input({dtype_of(at(i)), shape, false});
+    }
+    return TargetScope::takes(row, sample);
+  };
+  if (!takes(features)) {
+    // A program without the kernel is not one for fewer features: those have it, and a backward pass that reads other values.
+    if (takes(1)) same_size(size_of(q, 3), features);
+    return std::nullopt;
+  }
+  if (!takes(features, 1) && !(is_long(size_of(q, 2)) && is_long(size_of(k, 2)))) return std::nullopt;
+  for (size_t i : heads) {
+    if (!same_size(size_of(at(i), 3), features)) return std::nullopt;
+    args[i] = prim::reshape(at(i), with_features(at(i), features));
+  }
+  return Builder::current().call(row, std::move(args));
 }
+Arg mask_of_scores(Value mask, const Shape& scores) { return mask ? Arg(broadcast_to(mask, scores)) : Arg(); }
 
 std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causal, Value mask,
                            std::optional<double> scale) {
@@ -43,6 +81,8 @@ std::array<Value, 4> pulled_back(const AttentionOperands& o, Value g, Value g_lo
 // --- attention that a target computes whole: prim::attention and its derivative, with heads beside each other in their results ---
 
 Value heads_inside(Value v) { return transpose(v, 1, 2); }
+// The same of what a target gave, whose number of features is known.
+Value heads_inside(Value v, const Shape& shape) { return prim::reshape(heads_inside(v), shape); }
 
 std::array<Value, 2> whole(Value q, Value k, Value v, Value mask, bool causal, double scale) {
   auto [out, log_sum] = attention_by_scores(attention_operands(q, k, v, 0, causal, mask, scale), q, v);
@@ -55,41 +95,67 @@ std::array<Value, 3> whole_backward(Value g, Value q, Value k, Value v, Value ou
   auto [dq, dk, dv, added] = cotangents(o, g, q, k, v, log_sum, inner);
   return {heads_inside(dq), heads_inside(dk), heads_inside(dv)};
 }
-std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>& needs) {
-  Value out = heads_inside(const_cast<Node&>(n).out()), log_sum = const_cast<Node&>(n).out(1);
-  Value g = cts[0] ? heads_inside(cts[0]) : zeros_like(out);
-  Value q = n.arg<Value>(0), k = n.arg<Value>(1), v = n.arg<Value>(2);
-  Value mask = n.args[3].is_none() ? Value{} : n.arg<Value>(3);
-  bool by_mask = mask && needs[3] && is_floating(dtype_of(mask));
-  if (cts[1] || by_mask) {
-    AttentionOperands o =
-        attention_operands(q, k, v, 0, n.args[4].get<bool>(), mask, std::optional(n.args[5].get<double>()));
-    auto by = pulled_back(o, g, cts[1], q, k, v, out, log_sum);
-    std::vector<Value> all = {by[0], by[1], by[2]};
-    if (mask) all.push_back(by_mask ? convert(by[3], dtype_of(mask)) : Value{});
-    return all;
-  }
-  std::vector<Value> by =
-      call_all("prim::attention_backward", {g, q, k, v, out, log_sum, n.args[3], n.args[4], n.args[5]});
-  for (Value& x : by) x = heads_inside(x);
-  if (mask) by.emplace_back();
-  return by;
-}
-
 std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
                                     bool causal, Value mask, std::optional<double> scale) {
-  const Row& row = at("prim::attention_backward");
   AttentionOperands o = attention_operands(q, k, v, dropout, causal, mask, scale);
   check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
-  if (std::optional<double> known = factor(q, scale)) {
-    Args args = {g, q, k, v, out, log_sum, mask ? Arg(broadcast_to(mask, o.scores)) : Arg(), causal, *known};
-    if (TargetScope::takes(row, args)) {
-      std::vector<Value> by = Builder::current().call(row, std::move(args));
-      return {heads_inside(by[0]), heads_inside(by[1]), heads_inside(by[2])};
-    }
-  }
+  Args args = {g, q, k, v, out, log_sum, mask_of_scores(mask, o.scores), causal};
+  if (auto by = by_target(at("prim::attention_backward"), std::move(args), {1, 2, 3, 0, 4}, scale))
+    return {heads_inside((*by)[0], shape_of(q)), heads_inside((*by)[1], shape_of(k)),
+            heads_inside((*by)[2], shape_of(v))};
   auto [dq, dk, dv, added] = cotangents(o, g, q, k, v, log_sum, attention_inner(g, {}, out));
   return {dq, dk, dv};
+}
+
+// --- derivatives: of operands as they are, as a target multiplies narrow floats as such ---
+
+struct Differentiated {
+  Value query, key, value, mask, out, log_sum;
+  bool causal;
+  std::optional<double> scale;
+};
+using ByHeads = std::function<std::array<Value, 3>(Value g)>;
+
+// A cotangent of the logarithms, and that of an added mask, are computed from all scores.
+std::vector<Value> differentiated(const Differentiated& a, std::span<const Value> cts, bool needs_mask,
+                                  const ByHeads& by_heads) {
+  Value g = cts[0] ? convert(cts[0], dtype_of(a.query)) : zeros_like(a.out);
+  bool by_mask = a.mask && needs_mask && is_floating(dtype_of(a.mask));
+  std::vector<Value> all;
+  if (cts[1] || by_mask) {
+    AttentionOperands o = attention_operands(a.query, a.key, a.value, 0, a.causal, a.mask, a.scale);
+    auto by = pulled_back(o, g, cts[1], a.query, a.key, a.value, a.out, a.log_sum);
+    all.assign(by.begin(), by.begin() + 3);
+    if (by_mask) all.push_back(convert(sum_to(by[3], shape_of(a.mask)), dtype_of(a.mask)));
+  } else {
+    for (Value v : by_heads(g)) all.push_back(convert(v, dtype_of(a.query)));
+  }
+  if (a.mask) all.resize(4);
+  return all;
+}
+
+Value optional_value(const Arg& a) { return a.is_none() ? Value{} : a.get<Value>(); }
+Value result(const Node& n, uint32_t i) { return const_cast<Node&>(n).out(i); }
+
+std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>& needs) {
+  Differentiated a{
+      n.arg<Value>(0), n.arg<Value>(1), n.arg<Value>(2), optional_value(n.args[3]), heads_inside(result(n, 0)),
+      result(n, 1),    n.arg<bool>(4),  n.arg<double>(5)};
+  const Value inside[] = {cts[0] ? heads_inside(cts[0]) : Value{}, cts[1]};
+  return differentiated(a, inside, needs.back(), [&](Value g) {
+    std::vector<Value> by = call_all("prim::attention_backward",
+                                     {g, a.query, a.key, a.value, a.out, a.log_sum, n.args[3], n.args[4], n.args[5]});
+    return std::array{heads_inside(by[0]), heads_inside(by[1]), heads_inside(by[2])};
+  });
+}
+
+std::vector<Value> flash_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>& needs) {
+  Differentiated a{
+      n.arg<Value>(0), n.arg<Value>(1), n.arg<Value>(2), optional_value(n.args[5]),
+      result(n, 0),    result(n, 1),    n.arg<bool>(4),  detail::From<std::optional<double>>::get(n.args[6])};
+  return differentiated(a, cts, needs.back(), [&](Value g) {
+    return flash_backward(g, a.query, a.key, a.value, a.out, a.log_sum, n.arg<double>(3), a.causal, a.mask, a.scale);
+  });
 }
 
 // --- masked attention that a target computes whole; `at` names a row of keys and values in whose place others stand ---
@@ -137,14 +203,6 @@ std::vector<Type> masked_type(const Args& args) {
   return {heads_type(q)};
 }
 
-std::vector<Value> flash_vjp(const Saved& s) {
-  Value q = s.in(0), k = s.in(1), v = s.in(2);
-  AttentionOperands o =
-      attention_operands(q, k, v, s.arg<double>(3), s.arg<bool>(4), s.in(5), s.arg<std::optional<double>>(6));
-  auto g = pulled_back(o, s.ct() ? s.ct() : zeros_like(s.out()), s.ct(1), q, k, v, s.out(), s.out(1));
-  return {g[0], g[1], g[2], {}, {}, s.in(5) && dtype_of(s.in(5)) != DType::Bool ? g[3] : Value{}};
-}
-
 // What other kernels give beside these: nothing for cumulated lengths, and no random numbers were drawn.
 Value nothing() { return no_result(DType::Int64); }
 Value no_seed() { return full(0, {}, DType::Int64); }
@@ -188,57 +246,18 @@ std::vector<Value> efficient_backward(Value g, Value q, Value k, Value v, Value 
 
 }  // namespace
 
-// Where it is not known, the example's answer becomes a fact.
-static bool is_long(Expr length) { return same_size(ir::min(length, kLongAttention), kLongAttention); }
-
 std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value v, Value mask, bool causal,
                                                         std::optional<double> scale) {
-  const Row& row = at("prim::attention");
   if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4) return std::nullopt;
   if (mask && (rank_of(mask) > 4 || !is_mask_for(dtype_of(mask), dtype_of(q)))) return std::nullopt;
-  // Kernels are made for a number of features: where it is not known, the example's becomes a fact, if there is a kernel.
-  ir::Facts& facts = Builder::current().facts();
-  Expr features = facts.known(size_of(q, 3));
-  if (!features.is_constant() && !facts.has_hint(features)) return std::nullopt;
-  if (!features.is_constant()) features = facts.hint(features);
-  Shape scores = {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)};
-  double factor = scale.value_or(1 / std::sqrt(static_cast<double>(features.constant())));
-  Args args = {q, k, v, mask ? Arg(mask) : Arg(), causal, factor};
-  auto with_features = [](Value x, Expr count) {
-    Shape shape = shape_of(x);
-    shape[3] = count;
-    return shape;
-  };
-  auto takes = [&](Expr count, std::optional<Expr> length = {}) {
-    ir::Graph side;
-    Args sample = args;
-    for (size_t i = 0; i < 3; ++i) {
-      Value x = args[i].get<Value>();
-      Shape shape = with_features(x, count);
-      if (length) shape[2] = *length;
-      sample[i] = side.add_input({dtype_of(x), shape, false});
-    }
-    if (mask) sample[3] = side.add_input({dtype_of(mask), scores, false});
-    return TargetScope::takes(row, sample);
-  };
-  if (!takes(features)) {
-    // A program without the kernel is not one for fewer features: those have it, and a backward pass that reads other values.
-    if (takes(1)) same_size(size_of(q, 3), features);
-    return std::nullopt;
-  }
-  if (!takes(features, 1) && !(is_long(size_of(q, 2)) && is_long(size_of(k, 2)))) return std::nullopt;
   if (!same_size(size_of(q, 3), size_of(v, 3))) return std::nullopt;
   for (int64_t d = 0; d < 2; ++d)
     if (!same_size(size_of(q, d), size_of(k, d)) || !same_size(size_of(q, d), size_of(v, d))) return std::nullopt;
-  for (size_t i = 0; i < 3; ++i) {
-    Value x = args[i].get<Value>();
-    if (!same_size(size_of(x, 3), features)) return std::nullopt;
-    if (Shape shape = with_features(x, features); !(shape_of(x) == shape)) args[i] = prim::reshape(x, shape);
-  }
-  if (mask) args[3] = broadcast_to(mask, scores);
-  std::vector<Value> out = Builder::current().call(row, std::move(args));
-  Value heads = heads_inside(out[0]);
-  return std::array{shape_of(heads) == shape_of(q) ? heads : prim::reshape(heads, shape_of(q)), out[1]};
+  Shape scores = {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)};
+  Args args = {q, k, v, mask_of_scores(mask, scores), causal};
+  auto whole = by_target(at("prim::attention"), std::move(args), {0, 1, 2}, scale);
+  if (!whole) return std::nullopt;
+  return std::array{heads_inside((*whole)[0], shape_of(q)), (*whole)[1]};
 }
 
 std::optional<Value> masked_attention_of_target(Value q, Value k, Value v, Value mask, std::optional<double> scale) {
@@ -287,8 +306,9 @@ void add_attention_kernels(Table& t) {
       .samples({{q, k, k, bools(2, 2, 3, 5), 0.5, ir::None{}, ir::None{}, ir::None{}}});
   t.op("aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
       .doc("softmax(query · keyᵀ · scale + mask) · value, and the logarithm of each row's sum of exponentials.")
+      .costly()
       .composed(flash)
-      .vjp(own_derivative(flash_vjp))
+      .vjp(flash_vjp)
       .samples({{q, k, k}, {q, q, q, 0.0, true, floats(3, 3), 0.5}});
   t.op("aten::_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
       .doc("The derivatives of attention by query, key and value (Dao et al. 2022).")

@@ -110,7 +110,7 @@ std::vector<Value> Builder::record(const Row& row, Args args) {
 }
 
 std::vector<Value> Builder::call(const Row& row, Args args) {
-  if (row.is_primitive() || (keep_ && keep_(row))) return record(row, std::move(args));
+  if (row.is_primitive() || keeps(row)) return record(row, std::move(args));
   complete_args(row, args);
   return row.compose(args);
 }

@@ -22,6 +22,9 @@ class Builder {
   ir::Graph& graph() { return graph_; }
   ir::Facts& facts() { return facts_; }
 
+  /// Whether this composed row stays whole.
+  bool keeps(const Row& row) const { return keep_ && keep_(row); }
+
   /// Adds a primitive's node, or expands or keeps a composed row. `args` in the schema's order, defaults may be missing.
   std::vector<Value> call(const Row& row, Args args);
   /// Adds the node of a composed row without expanding it.

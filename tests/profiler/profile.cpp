@@ -57,7 +57,7 @@ TEST(Profile, ALoopRunsOnceEachWay) {
 }
 
 // What a library made for an eager call is kept for its derivative, vectors too that no result has.
-TEST(Profile, AFactorisationAndASortRunOnceForACallAndItsGradient) {
+TEST(Profile, AFactorisationASortAndAttentionRunOnceForACallAndItsGradient) {
   struct Case {
     const char* primitive;
     Tensor (*f)(const Tensor& x);
@@ -69,6 +69,11 @@ TEST(Profile, AFactorisationAndASortRunOnceForACallAndItsGradient) {
       {"qr", [](const Tensor& x) { return std::get<1>(linalg_qr(x)); }},
       {"upper_cholesky", [](const Tensor& x) { return linalg_cholesky(eye(5) + 0.1 * x.mm(x.t()), true); }},
       {"sort", [](const Tensor& x) { return nanquantile(x, 0.3); }},
+      {"attention",
+       [](const Tensor& x) {
+         Tensor heads = x.view({5, 5, 1}).repeat({1, 1, 600}).transpose(1, 2);
+         return scaled_dot_product_attention(heads, heads, heads);
+       }},
   };
   for (const Case& c : cases) {
     Tensor x = randn({5, 5}, requires_grad());
