@@ -116,21 +116,24 @@ struct Differentiated {
 };
 using ByHeads = std::function<std::array<Value, 3>(Value g)>;
 
-// A cotangent of the logarithms, and that of an added mask, are computed from all scores.
+// The logarithms' cotangent adds to what the output's gives, so that all that this reads is read with it, too. That and the cotangent of an added
+// mask are computed from all scores.
 std::vector<Value> differentiated(const Differentiated& a, std::span<const Value> cts, bool needs_mask,
                                   const ByHeads& by_heads) {
   Value g = cts[0] ? convert(cts[0], dtype_of(a.query)) : zeros_like(a.out);
-  bool by_mask = a.mask && needs_mask && is_floating(dtype_of(a.mask));
   std::vector<Value> all;
-  if (cts[1] || by_mask) {
-    AttentionOperands o = attention_operands(a.query, a.key, a.value, 0, a.causal, a.mask, a.scale);
-    auto by = pulled_back(o, g, cts[1], a.query, a.key, a.value, a.out, a.log_sum);
-    all.assign(by.begin(), by.begin() + 3);
-    if (by_mask) all.push_back(convert(sum_to(by[3], shape_of(a.mask)), dtype_of(a.mask)));
-  } else {
-    for (Value v : by_heads(g)) all.push_back(convert(v, dtype_of(a.query)));
+  for (Value v : by_heads(g)) all.push_back(convert(v, dtype_of(a.query)));
+  AttentionOperands o = attention_operands(a.query, a.key, a.value, 0, a.causal, a.mask, a.scale);
+  auto by_scores = [&](Value of_out) {
+    return pulled_back(o, of_out, cts[1], a.query, a.key, a.value, a.out, a.log_sum);
+  };
+  if (cts[1]) {
+    auto by_log = by_scores(zeros_like(g));
+    for (size_t i : {0, 1}) all[i] = all[i] + by_log[i];
   }
-  if (a.mask) all.resize(4);
+  if (a.mask) all.emplace_back();
+  if (a.mask && needs_mask && is_floating(dtype_of(a.mask)))
+    all[3] = convert(sum_to(by_scores(g)[3], shape_of(a.mask)), dtype_of(a.mask));
   return all;
 }
 

@@ -152,6 +152,30 @@ TEST(LongAttention, MasksHaveDerivatives) {
         [](const Tensors& in) { return by_scores(in, in[3]); }, x, "an added mask");
 }
 
+// Whichever operands need a gradient, a call keeps what its derivative reads; the logarithms have one, too.
+TEST(LongAttention, EachOperandHasADerivative) {
+  manual_seed(51);
+  Case c{1, 2, 513, 600, 8, false, false};
+  for (int needs = 1; needs < 8; ++needs) {
+    Tensors x = operands(c, kFloat64), wide, wanted_of, of;
+    for (size_t i = 0; i < 3; ++i) {
+      x[i].requires_grad_(needs >> i & 1);
+      wide.push_back(x[i].detach().set_requires_grad(needs >> i & 1));
+      if (needs >> i & 1) of.push_back(x[i]), wanted_of.push_back(wide[i]);
+    }
+    auto check_of = [&](const Tensor& is, const Tensor& wanted) {
+      Tensor ct = randn(is.sizes(), kFloat64);
+      Tensors by = autograd::grad({is}, of, {ct}), wanted_by = autograd::grad({wanted}, wanted_of, {ct});
+      for (size_t i = 0; i < by.size(); ++i)
+        EXPECT_LT((by[i] - wanted_by[i]).norm().item<double>(), 1e-11) << "needs " << needs << ", " << i;
+    };
+    check_of(attention(x, false)[0], by_scores(wide, false));
+    if (needs == 4) continue;  // logarithms have no values in them
+    Tensor log_sum = std::get<1>(_scaled_dot_product_flash_attention_for_cpu(x[0], x[1], x[2]));
+    check_of(log_sum, logsumexp(matmul(wide[0], wide[1].transpose(-1, -2)) / std::sqrt(8.0), {-1}));
+  }
+}
+
 // Heads of operands with other dimensions than four, and key heads that query heads share.
 TEST(LongAttention, TakesOtherHeads) {
   manual_seed(50);
