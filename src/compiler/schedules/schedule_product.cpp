@@ -84,8 +84,7 @@ class Product {
     s_.rows = tile.rows;
     s_.vectors = tile.vectors;
     s_.width = tile.lanes;
-    bool large = tile.rows * tile.vectors >= 8;  // a step is long beside a loop's end
-    s_.k_unroll = large || s_.along_k || (k.is_constant() && k.constant() / s_.neighbours % 2) ? 1 : 2;
+    s_.k_unroll = s_.long_step() || s_.along_k || (k.is_constant() && k.constant() / s_.neighbours % 2) ? 1 : 2;
     // Few numbers are places each by itself, where each place is found by divisions.
     if (!b.along_k && sums == 1 && !words && k.is_constant() && k.constant() > 1 && k.constant() <= kSpelledOut)
       s_.k_unroll = static_cast<int>(k.constant());

@@ -342,7 +342,8 @@ Expr Emitter::divided_before(Expr place) const {
   auto is_before = [&](Expr term) {
     const std::vector<Expr> self{term}, &factors = term->kind == ExprKind::Mul ? term->args : self;
     auto stays = [&](Expr e) { return e->kind == ExprKind::Size || (is_division(e) && is_known(e)); };
-    return std::any_of(factors.begin(), factors.end(), is_division) && std::all_of(factors.begin(), factors.end(), stays);
+    return std::any_of(factors.begin(), factors.end(), is_division) &&
+           std::all_of(factors.begin(), factors.end(), stays);
   };
   if (place->kind != ExprKind::Add) return is_before(place) ? place : Expr(0);
   Expr sum(0);
