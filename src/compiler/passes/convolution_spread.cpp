@@ -2,6 +2,7 @@
 #include <functional>
 #include <utility>
 
+#include "compiler/passes/contraction.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/transform.h"
 #include "support/checked.h"
@@ -129,6 +130,13 @@ Value from_each(const Conv& c, const Shape& result, Primitives& out) {
   return prim::transpose(prim::reshape(convolution_of_points(part, out), split), order);
 }
 
+// What all places of the kernel make of an element is clearly less than its channels, as where the result is a picture: to write and to add
+// that up takes less than to read the image for each remainder.
+bool makes_less_than_image(const Conv& c, const PassContext& context) {
+  const Shape& w = shape_of(c.w);
+  return at_least(w[1] * 3 - floordiv(w[0], c.groups) * product_from(w, 2) * 4, 0, context);
+}
+
 }  // namespace
 
 bool has_known_spread(const Conv& c) {
@@ -145,6 +153,7 @@ Value convolution_of_spread(const Conv& c, const Shape& result, Primitives& out,
     turned.x = prim::transpose(c.x, channels_to_end(c.spatial() + 2));
     return prim::transpose(convolution_channels_last(turned, result, out, context), channels_to_front(c.spatial() + 2));
   }
+  if (makes_less_than_image(c, context)) return convolution_of_overlaps(c, result, out);
   return spread.whole(spread.value([&](const Conv& part) { return convolution_of_neighbours(part, out, context); }));
 }
 
