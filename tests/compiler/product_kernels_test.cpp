@@ -139,6 +139,17 @@ TEST(Dot, SeveralResultsAreMadeAlongTheirRows) {
   EXPECT_EQ(report.kernels.back().find("row blocks"), std::string::npos) << report.kernels.back();
 }
 
+// One product for all images, where each was multiplied by itself.
+TEST(Convolution, ImagesOfOnePlaceAreRowsOfAMatrix) {
+  auto points = [](const Values& v) {
+    return Values{prim::convolution(v[0], v[1], {1, 1}, {0, 0}, {0, 0}, {1, 1}, {1, 1}, 1)};
+  };
+  const std::vector<In> in = {{DType::Float32, {20, 30, 1, 1}}, {DType::Float32, {50, 30, 1, 1}}};
+  check_both(in, points);
+  std::string kernel = check(in, points).kernels.back();
+  EXPECT_TRUE(kernel.starts_with("contraction [20, 50]")) << kernel;
+}
+
 // Rows of a few vectors: the place of each in memory is found by adding, and not by dividing the number of a parallel iteration.
 TEST(Schedules, ShortRowsShareAParallelIteration) {
   std::string copy = texts_of("x86-64+avx2", {}, [](ir::Graph& graph) {
