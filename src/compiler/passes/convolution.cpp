@@ -246,11 +246,10 @@ Value convolution_of_points(const Conv& c, Primitives& out, const PassContext& c
   x = prim::slice(x, Exprs(taken.size(), 0), taken, step);
   x = flat(in_memory(x, out));
   Value w = prim::reshape(c.w, {sw[0], sw[1]});
-  bool one_place = product_from(taken, 2).is(1) && !context.machine.orders_sums();
-  Shape images = {taken[0], taken[1]};
   taken[1] = sw[0];
   // Images of one place are the rows of a matrix.
-  if (one_place) return prim::reshape(prim::dot_general(prim::reshape(x, images), w, {1}, {1}, {}, {}), taken);
+  if (product_from(taken, 2).is(1) && !context.machine.orders_sums())
+    return prim::reshape(prim::dot_general(prim::reshape(x, {taken[0], sw[1]}), w, {1}, {1}, {}, {}), taken);
   w = prim::broadcast(w, {taken[0], sw[0], sw[1]}, {1, 2});
   return prim::reshape(prim::dot_general(w, x, {2}, {1}, {0}, {0}), taken);
 }
