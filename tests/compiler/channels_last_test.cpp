@@ -131,6 +131,23 @@ TEST(ChannelsLast, Transposed) {
   check_both(in, up({0, 1}, {1, 2}));
 }
 
+// A picture of many channels by a transposed convolution: one product of all elements with all of the kernel's places, which are added up.
+TEST(ChannelsLast, TransposedOfFewResults) {
+  for (auto [kernel, padding] : {std::pair(4, 2), std::pair(3, 1), std::pair(5, 3)}) {
+    auto up = [padding = padding](const Values& v) {
+      Value x = relu(conv(v[0], v[1], {1, 1, 1}));
+      Shape border{padding, padding + 1};
+      return Values{prim::convolution(x, v[2], {1, 1}, border, border, {2, 2}, {1, 1}, 1)};
+    };
+    std::vector<In> in = {image({2, 5, 6, 7}), image({64, 5, 3, 3}), image({1, 64, kernel, kernel})};
+    check_both(in, up);
+    auto kernels = check(in, up).kernels;
+    EXPECT_EQ(std::count_if(kernels.begin(), kernels.end(),
+                            [](const std::string& k) { return k.starts_with("contraction"); }),
+              2);
+  }
+}
+
 // Winograd's form down the rows; an image that is smaller than the kernel's reach; none at all.
 TEST(ChannelsLast, Winograd) {
   auto pair = [](const Values& v) {

@@ -159,5 +159,27 @@ TEST(Memory, OfWhatIsMadeOnceTheEndsAreKept) {
   EXPECT_EQ(kept, 6);
 }
 
+// A step of a weight that a product makes: in whatever shape they lie, the result needs no memory of its own.
+TEST(Memory, WhatAProductMakesOverwritesAWeightOfAnotherShape) {
+  constexpr int64_t kRows = 64, kColumns = 48, kSums = 4;
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{kRows, kColumns, 1, 1}, {1, kColumns, kRows}}) {
+    auto steps = [&](const Values& v) {
+      Value g = prim::reshape(prim::dot_general(v[0], v[1], {0}, {0}, {}, {}), ops::shape_of(v[2]));
+      Value moment = v[3] * 0.5 + g;
+      return Values{moment, v[2] - moment};
+    };
+    Options o;
+    o.into = {3, 2};
+    const std::vector<In> in = {{DType::Float32, {kSums, kRows}},
+                                {DType::Float32, {kSums, kColumns}},
+                                {DType::Float32, shape},
+                                {DType::Float32, shape}};
+    ir::Expr arena = check(in, steps, o).arena_bytes;
+    EXPECT_LT(arena.constant(), kRows * kColumns * 4);
+    o.symbolic = true;
+    check(in, steps, o);
+  }
+}
+
 }  // namespace
 }  // namespace brasa::compiler

@@ -117,6 +117,39 @@ TEST(Convolution, FewResultsInLongRowsHaveFewColumns) {
   EXPECT_NE(texts.back().find("f32[3840]"), std::string::npos) << texts.back();  // 3 · 20 · 8 · 8
 }
 
+// The gradient by weights of a 4 x 4 kernel by steps of 2: the last step of its sums is long enough to stand there once.
+TEST(Dot, StepsOfLargeTilesStandThereOnce) {
+  std::vector<std::string> texts = texts_of("x86-64+avx2", {}, [](ir::Graph& graph) {
+    Value x = prim::window(prim::window(input(graph, {64, 16, 16, 16}), 2, 7, 1, 2), 3, 7, 1, 2);
+    x = prim::slice(x, {0, 0, 0, 0, 0, 0}, {64, 16, 4, 4, 7, 7}, {1, 1, 1, 1, 1, 1});
+    return prim::dot_general(x, input(graph, {128, 16, 7, 7}), {1, 4, 5}, {1, 2, 3}, {}, {});
+  });
+  EXPECT_EQ(texts.back().find("unroll=7"), std::string::npos) << texts.back();
+}
+
+// A weight's update reads and writes rows of memory, whose panels stay in the cache meanwhile.
+TEST(Dot, SeveralResultsAreMadeAlongTheirRows) {
+  Options o;
+  o.into = {2, -1};
+  auto update = [](const Values& v) {
+    Value g = prim::dot_general(v[0], v[1], {0}, {0}, {}, {});
+    return Values{ops::operator-(v[2], g), g};
+  };
+  auto report = check({{DType::Float32, {8, 600}}, {DType::Float32, {8, 64}}, {DType::Float32, {600, 64}}}, update, o);
+  EXPECT_EQ(report.kernels.back().find("row blocks"), std::string::npos) << report.kernels.back();
+}
+
+// One product for all images, where each was multiplied by itself.
+TEST(Convolution, ImagesOfOnePlaceAreRowsOfAMatrix) {
+  auto points = [](const Values& v) {
+    return Values{prim::convolution(v[0], v[1], {1, 1}, {0, 0}, {0, 0}, {1, 1}, {1, 1}, 1)};
+  };
+  const std::vector<In> in = {{DType::Float32, {20, 30, 1, 1}}, {DType::Float32, {50, 30, 1, 1}}};
+  check_both(in, points);
+  std::string kernel = check(in, points).kernels.back();
+  EXPECT_TRUE(kernel.starts_with("contraction [20, 50]")) << kernel;
+}
+
 // Rows of a few vectors: the place of each in memory is found by adding, and not by dividing the number of a parallel iteration.
 TEST(Schedules, ShortRowsShareAParallelIteration) {
   std::string copy = texts_of("x86-64+avx2", {}, [](ir::Graph& graph) {

@@ -55,28 +55,29 @@ TEST_P(Transposed, Loads) {
     }
 }
 
-// Of a kernel's taps there are fewer than lanes; and they may be read from the last one back.
+// Of a kernel's taps there are fewer than lanes, or some more than fill vectors; and they may be read from the last one back.
 TEST_P(Transposed, LoadsOfFew) {
-  for (int64_t count : {3, 5, 9, 15})
-    for (int64_t step : {1, 2, -1, -2}) {
-      constexpr int64_t kLanes = 16, kRow = 31;
-      auto in = ramp(kLanes * kRow);
-      Kernel k;
-      Value from = k.f32(kLanes * kRow), to = k.f32(count * kLanes * 2);
-      Expr u = k.b.loop("unroll", count), l = k.b.loop("vector", kLanes, static_cast<int>(kLanes));
-      Expr first = step > 0 ? Expr(0) : Expr((count - 1) * -step);
-      for (int64_t d = 0; d < std::abs(step); ++d)
-        k.b.store(to, (u * 2 + d) * kLanes + l, k.b.load(from, l * kRow + first + u * step + d));
-      k.compile(GetParam());
-      std::vector<float> got(count * kLanes * 2);
-      k.run({in.data(), got.data()});
-      for (int64_t i = 0; i < count; ++i)
+  constexpr int64_t kLanes = 16, kRow = 51;
+  for (int width : {8, 16})
+    for (int64_t count : {3, 5, 9, 15, 25})
+      for (int64_t step : {1, 2, -1, -2}) {
+        auto in = ramp(kLanes * kRow);
+        Kernel k;
+        Value from = k.f32(kLanes * kRow), to = k.f32(count * kLanes * 2);
+        Expr u = k.b.loop("unroll", count), l = k.b.loop("vector", kLanes, width);
+        Expr first = step > 0 ? Expr(0) : Expr((count - 1) * -step);
         for (int64_t d = 0; d < std::abs(step); ++d)
-          for (int64_t lane = 0; lane < kLanes; ++lane) {
-            int64_t at = step > 0 ? i * step : (count - 1 - i) * -step;
-            ASSERT_EQ(got[(i * 2 + d) * kLanes + lane], in[lane * kRow + at + d]) << count << " by " << step;
-          }
-    }
+          k.b.store(to, (u * 2 + d) * kLanes + l, k.b.load(from, l * kRow + first + u * step + d));
+        k.compile(GetParam());
+        std::vector<float> got(count * kLanes * 2);
+        k.run({in.data(), got.data()});
+        for (int64_t i = 0; i < count; ++i)
+          for (int64_t d = 0; d < std::abs(step); ++d)
+            for (int64_t lane = 0; lane < kLanes; ++lane) {
+              int64_t at = step > 0 ? i * step : (count - 1 - i) * -step;
+              ASSERT_EQ(got[(i * 2 + d) * kLanes + lane], in[lane * kRow + at + d]) << count << " by " << step;
+            }
+      }
 }
 
 // A matrix in squares, as its transposition's schedule has it: of any size, whose last squares lack rows, columns or both.

@@ -86,7 +86,7 @@ class Contraction {
     return filled ? (columns + s_.width - 1) / s_.width * s_.width : columns;
   }
 
-  // Short sums inside others are expanded.
+  // Short sums inside others are expanded where their steps are short.
   Expr sum_loop(size_t i) {
     constexpr int64_t kCopies = 16;
     bool last = i + 1 == k_.size();
@@ -94,7 +94,8 @@ class Contraction {
     Expr inside(1);
     for (size_t d = i; d < k_.size(); ++d) inside = inside * k_[d];
     if (in_words()) return l_.b().loop("serial", floordiv(k_[i], s_.neighbours), 1, s_.k_unroll);
-    bool expanded = i > 0 && inside.is_constant() && inside.constant() > 0 && inside.constant() <= kCopies;
+    bool expanded =
+        !s_.long_step() && i > 0 && inside.is_constant() && inside.constant() > 0 && inside.constant() <= kCopies;
     return l_.b().loop("serial", k_[i], 1, expanded ? static_cast<int>(k_[i].constant()) : last ? s_.k_unroll : 1);
   }
 

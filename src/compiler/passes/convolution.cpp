@@ -237,7 +237,7 @@ Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machi
 
 }  // namespace
 
-Value convolution_of_points(const Conv& c, Primitives& out) {
+Value convolution_of_points(const Conv& c, Primitives& out, const PassContext& context) {
   Value x = bordered(c.x, c.low, c.high, c.x_dilation);
   Shape taken = shape_of(x), sw = shape_of(c.w);
   Exprs step(2, 1);
@@ -245,13 +245,17 @@ Value convolution_of_points(const Conv& c, Primitives& out) {
   for (size_t d = 2; d < taken.size(); ++d) taken[d] = floordiv(taken[d] - 1, step[d]) + 1;
   x = prim::slice(x, Exprs(taken.size(), 0), taken, step);
   x = flat(in_memory(x, out));
-  Value w = prim::broadcast(prim::reshape(c.w, {sw[0], sw[1]}), {taken[0], sw[0], sw[1]}, {1, 2});
+  Value w = prim::reshape(c.w, {sw[0], sw[1]});
   taken[1] = sw[0];
+  // Images of one place are the rows of a matrix.
+  if (product_from(taken, 2).is(1) && !context.machine.orders_sums())
+    return prim::reshape(prim::dot_general(prim::reshape(x, {taken[0], sw[1]}), w, {1}, {1}, {}, {}), taken);
+  w = prim::broadcast(w, {taken[0], sw[0], sw[1]}, {1, 2});
   return prim::reshape(prim::dot_general(w, x, {2}, {1}, {0}, {0}), taken);
 }
 
 Value convolution_of_neighbours(const Conv& c, Primitives& out, const PassContext& context) {
-  if (product_from(shape_of(c.w), 2).is(1) && c.groups.is(1)) return convolution_of_points(c, out);
+  if (product_from(shape_of(c.w), 2).is(1) && c.groups.is(1)) return convolution_of_points(c, out, context);
   if (pays_channels_last(c, context)) return convolution_turned(c, out, context);
   return convolution_by_rows(c, out, context);
 }

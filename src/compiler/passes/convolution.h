@@ -64,7 +64,7 @@ bool lasts(ir::Value w, const PassContext& context);
 ir::Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& context);
 
 /// Without neighbours: a product for each image.
-ir::Value convolution_of_points(const Conv& c, Primitives& out);
+ir::Value convolution_of_points(const Conv& c, Primitives& out, const PassContext& context);
 /// Of few places in the kernel, at even steps from each other; with any stride.
 ir::Value convolution_of_neighbours(const Conv& c, Primitives& out, const PassContext& context);
 

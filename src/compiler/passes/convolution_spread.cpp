@@ -2,6 +2,7 @@
 #include <functional>
 #include <utility>
 
+#include "compiler/passes/contraction.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/transform.h"
 #include "support/checked.h"
@@ -105,7 +106,7 @@ class Spread {
 };
 
 // [n, c, count, distance, …]
-Value from_each(const Conv& c, const Shape& result, Primitives& out) {
+Value from_each(const Conv& c, const Shape& result, Primitives& out, const PassContext& context) {
   auto spatial = static_cast<int64_t>(c.spatial());
   Shape sw = shape_of(c.w), split = {result[0], sw[0]}, counts;
   Dims places, last = {0}, order = {0, 1};
@@ -126,7 +127,14 @@ Value from_each(const Conv& c, const Shape& result, Primitives& out) {
   points[0] = sw[0] * product_from(sw, 2);
   points[1] = sw[1];
   part.w = prim::reshape(prim::transpose(prim::reverse(c.w, places), last), points);
-  return prim::transpose(prim::reshape(convolution_of_points(part, out), split), order);
+  return prim::transpose(prim::reshape(convolution_of_points(part, out, context), split), order);
+}
+
+// What all places of the kernel make of an element is clearly less than its channels, as where the result is a picture: to write and to add
+// that up takes less than to read the image for each remainder.
+bool makes_less_than_image(const Conv& c, const PassContext& context) {
+  const Shape& w = shape_of(c.w);
+  return at_least(w[1] * 3 - floordiv(w[0], c.groups) * product_from(w, 2) * 4, 0, context);
 }
 
 }  // namespace
@@ -139,12 +147,13 @@ bool has_known_spread(const Conv& c) {
 
 Value convolution_of_spread(const Conv& c, const Shape& result, Primitives& out, const PassContext& context) {
   Spread spread(c, result, false);
-  if (is_apart(c)) return spread.whole(from_each(c, result, out));
+  if (is_apart(c)) return spread.whole(from_each(c, result, out, context));
   if (pays_channels_last(c, context)) {
     Conv turned = c;
     turned.x = prim::transpose(c.x, channels_to_end(c.spatial() + 2));
     return prim::transpose(convolution_channels_last(turned, result, out, context), channels_to_front(c.spatial() + 2));
   }
+  if (makes_less_than_image(c, context)) return convolution_of_overlaps(c, result, out);
   return spread.whole(spread.value([&](const Conv& part) { return convolution_of_neighbours(part, out, context); }));
 }
 

@@ -13,11 +13,8 @@ Value input_for(const Group& g, Value whole) {
 
 namespace {
 
-// The element at an index is made of those at the same index.
-bool keeps_index(const ir::Node* n) {
-  Prim p = prim_of(n);
-  return p == Prim::Pointwise || (p == Prim::Reshape && n->types[0].shape == type_of(n->arg<Value>(0)).shape);
-}
+// Each element is made of those at the same place of the operands, where all lie row by row.
+bool keeps_place(const ir::Node* n) { return prim_of(n) == Prim::Pointwise || prim_of(n) == Prim::Reshape; }
 
 // A scatter that reads `old` as what its updates go into, and nowhere else.
 bool only_updates(const Group& g, Value old) {
@@ -35,7 +32,7 @@ bool same_elements(const Group& g, Value old) {
   if (g.kind == GroupKind::Scatter) return only_updates(g, old);
   if (g.domain.has_reduced() || (g.kind != GroupKind::Loops && g.kind != GroupKind::Contraction)) return false;
   Value in = input_for(g, old);
-  if (type_of(in).shape != g.domain.dims) return false;
+  if (!(type_of(in).numel() == ir::product(g.domain.dims))) return false;
   // From there to the outputs only point-wise work on the whole domain.
   std::vector<bool> tainted(g.graph->nodes().size());
   tainted[in.node->id] = true;
@@ -43,7 +40,7 @@ bool same_elements(const Group& g, Value old) {
     bool reads = false;
     n->for_each_input([&](Value v) { reads |= tainted[v.node->id]; });
     if (!reads) continue;
-    if (!keeps_index(n)) return false;
+    if (!keeps_place(n)) return false;
     tainted[n->id] = true;
   }
   return true;

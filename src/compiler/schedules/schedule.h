@@ -47,6 +47,9 @@ struct Schedule {
   int row_pieces = 1;         // nor than leave so many tasks
   int panel_blocks = 1;       // panels for one parallel iteration; 0 for all of them
   int k_unroll = 1;
+  /// Whether a step of the register tile is long beside a loop's end: copies of it gain nothing, and LLVM would keep in registers what
+  /// neighbouring ones read alike, as windows that overlap do.
+  bool long_step() const { return rows * vectors >= 8; }
   bool next_panel = false;  // each tile's sum asks for its part of the next panel
   bool stage_rows = false;  // the first operand's rows are computed into local memory first
   bool stage_tile = false;  // what follows the product reads the finished tile from local memory

@@ -300,12 +300,12 @@ class Scheduler {
     return std::max<int64_t>(step, kTile);
   }
 
-  // Of few neighbours, as the taps of a kernel, a vector is read through a mask, where that costs nothing. Lanes that lie near each other are
-  // in few vectors anyway.
+  // Of few neighbours, as the taps of a kernel, a vector is read through a mask, where that costs nothing, or as many as fill vectors, while
+  // few are left to be fetched one by one. Lanes that lie near each other are in few vectors anyway.
   bool is_part_of_vectors(const Axis& rows) const {
     bool masks = m_.vector_registers >= 32;
-    int64_t few = s_.width / 4;
-    return masks && gathered_ > 0 && rows.extent.constant() >= few && rows.extent.constant() < s_.width;
+    int64_t count = rows.extent.constant(), few = s_.width / 4;
+    return gathered_ > 0 && (count < s_.width ? masks && count >= few : count % s_.width < few);
   }
 
   // Small windows side by side that read some elements again: as many as registers hold, with what they read of one row. A few registers more go to

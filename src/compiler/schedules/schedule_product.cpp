@@ -84,8 +84,7 @@ class Product {
     s_.rows = tile.rows;
     s_.vectors = tile.vectors;
     s_.width = tile.lanes;
-    bool large = tile.rows * tile.vectors >= 8;  // a step is long beside a loop's end
-    s_.k_unroll = large || s_.along_k || (k.is_constant() && k.constant() / s_.neighbours % 2) ? 1 : 2;
+    s_.k_unroll = s_.long_step() || s_.along_k || (k.is_constant() && k.constant() / s_.neighbours % 2) ? 1 : 2;
     // Few numbers are places each by itself, where each place is found by divisions.
     if (!b.along_k && sums == 1 && !words && k.is_constant() && k.constant() > 1 && k.constant() <= kSpelledOut)
       s_.k_unroll = static_cast<int>(k.constant());
@@ -99,9 +98,11 @@ class Product {
             panels = (size(n, 512) + columns - 1) / columns;
     int64_t tasks = size(batch, 1) * blocks, enough = 16 * m_.threads;
     // A panel that fits in the first cache is used for several rows; a task has all panels of its rows.
-    s_.row_blocks = s_.stage_rows ? 1 : static_cast<int>(std::clamp<int64_t>(tasks / enough, 1, 6));
-    // One that comes from beyond the second cache is used for all rows that this has room for.
     int64_t bytes = size_of(type_of(second).dtype), row_bytes = tile.rows * size(k, 512) * bytes;
+    // Where all panels stay in the second, several results, as a weight's updates, are made along their rows, which memory sends ahead.
+    bool along_rows = g_.graph->outputs().size() > 1 && size(k, 512) * size(n, 512) * bytes <= kSecondCache / 2;
+    s_.row_blocks = s_.stage_rows || along_rows ? 1 : static_cast<int>(std::clamp<int64_t>(tasks / enough, 1, 6));
+    // One that comes from beyond the second cache is used for all rows that this has room for.
     if (!s_.stage_rows && size(k, 512) * size(n, 512) * bytes > kSecondCache) {
       int64_t most = std::clamp<int64_t>(kSecondCache / row_bytes, s_.row_blocks, blocks),
               parts = (blocks - 1) / most + 1;

@@ -332,6 +332,26 @@ llvm::Value* Emitter::eval_expr(Expr e) {
       known);
 }
 
+// The terms of a place whose divisions were made outside of this block, as `divide_before` makes them: with the buffer they are one address,
+// which is the same in all iterations. Among other terms LLVM would find that some share no bits, and what is joined by `or` stays in the loop.
+Expr Emitter::divided_before(Expr place) const {
+  auto is_division = [](Expr e) { return e->kind == ExprKind::FloorDiv || e->kind == ExprKind::Mod; };
+  auto is_known = [&](Expr e) {
+    return std::any_of(frames_.begin(), frames_.end() - 1, [&](const Frame& f) { return f.exprs.contains(e); });
+  };
+  auto is_before = [&](Expr term) {
+    const std::vector<Expr> self{term}, &factors = term->kind == ExprKind::Mul ? term->args : self;
+    auto stays = [&](Expr e) { return e->kind == ExprKind::Size || (is_division(e) && is_known(e)); };
+    return std::any_of(factors.begin(), factors.end(), is_division) &&
+           std::all_of(factors.begin(), factors.end(), stays);
+  };
+  if (place->kind != ExprKind::Add) return is_before(place) ? place : Expr(0);
+  Expr sum(0);
+  for (Expr term : place->args)
+    if (is_before(term)) sum = sum + term;
+  return sum;
+}
+
 llvm::Value* Emitter::eval_lanes(Expr e) {
   ExprValues here;
   ExprValues* known[] = {&here};

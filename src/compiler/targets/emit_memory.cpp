@@ -79,7 +79,9 @@ llvm::Value* Emitter::address(const BufferRef& p, Expr index) {
   int64_t constant = index->kind == ir::ExprKind::Add || index.is_constant() ? index->value : 0;
   llvm::Type* t = memory_type(p.dtype);
   llvm::Value* at = p.base;
-  if (Expr rest = index - constant; !rest.is(0)) at = b_.CreateInBoundsGEP(t, at, eval_expr(rest));
+  Expr before = target_.gpu ? Expr(0) : divided_before(index);
+  for (Expr part : {before, index - before - constant})
+    if (!part.is(0)) at = b_.CreateInBoundsGEP(t, at, eval_expr(part));
   return constant ? b_.CreateConstInBoundsGEP1_64(t, at, static_cast<uint64_t>(constant)) : at;
 }
 

@@ -65,7 +65,7 @@ bool Emitter::terms_of_mask(const Node* load, std::vector<Expr>& out) {
   return (it != decided_.end() && it->second == b_.getTrue()) || positive_indices(mask, out);
 }
 
-// For all iterations of the unrolled loop at once; false where the load is another one.
+// For as many iterations of the unrolled loop at once as a vector has lanes; false where the load is another one.
 bool Emitter::load_transposed(const Node* n) {
   const int lanes = vector_.lanes;
   const BufferRef p = place_of(n->arg<Value>(0));
@@ -73,18 +73,18 @@ bool Emitter::load_transposed(const Node* n) {
   if (target_.gpu || lanes < (bytes == 8 ? 4 : 8) || lanes > 16) return false;
   const Expr place = n->arg<Expr>(1);
   // The loop, and how far apart its iterations read.
-  int loop = -1;
+  int loop = -1, first = 0;
   int64_t apart = 0, iterations = 0;
   bool backwards = false;
   for (Ranges r = analysis_.of(place) & analysis_.kind(ForKind::Unroll); r; r &= r - 1) {
     const For& f = analysis_.loops()[std::countr_zero(r)];
     auto step = coefficient(place, f.range);
     if (!f.extent().is_constant() || !step || !step->is_constant()) continue;
-    iterations = f.extent().constant();
-    if (iterations > lanes || iterations < (target_.masks ? kFewest : lanes)) continue;
-    apart = std::abs(step->constant());
-    backwards = step->constant() < 0;
     loop = std::countr_zero(r);
+    first = unrolled_[loop] / lanes * lanes;
+    iterations = std::min<int64_t>(f.extent().constant() - first, lanes);
+    apart = iterations < (target_.masks ? kFewest : lanes) ? 0 : std::abs(step->constant());
+    backwards = step->constant() < 0;
     if (apart >= 1 && apart <= kMostApart) break;
     loop = -1;
   }
@@ -92,7 +92,7 @@ bool Emitter::load_transposed(const Node* n) {
   if (loop < 0 || (word < 4 && apart > 1)) return false;
   const Expr range = analysis_.loops()[loop].range;
   auto at_first = [&](Expr e) {
-    int kept = std::exchange(unrolled_[loop], backwards ? static_cast<int>(iterations) - 1 : 0);
+    int kept = std::exchange(unrolled_[loop], first + (backwards ? static_cast<int>(iterations) - 1 : 0));
     Expr out = at_copy(e);
     unrolled_[loop] = kept;
     return out;
@@ -172,7 +172,7 @@ bool Emitter::load_transposed(const Node* n) {
     if (bytes < word)
       x = b_.CreateTrunc(
           x, llvm::FixedVectorType::get(b_.getIntNTy(static_cast<unsigned>(8 * bytes)), static_cast<unsigned>(lanes)));
-    unrolled_[loop] = static_cast<int>(backwards ? iterations - 1 - i : i);
+    unrolled_[loop] = first + static_cast<int>(backwards ? iterations - 1 - i : i);
     set_result(n, {from_memory(b_.CreateBitCast(x, result), p.dtype)});
   }
   unrolled_[loop] = kept;

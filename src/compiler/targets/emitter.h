@@ -188,6 +188,7 @@ class Emitter {
   // emit_index.cpp: expressions
   llvm::Value* eval_expr(ir::Expr e);
   llvm::Value* eval_lanes(ir::Expr e);
+  ir::Expr divided_before(ir::Expr place) const;
   /// `known`: what was computed before; the first one grows.
   llvm::Value* eval_any(ir::Expr e, const std::function<llvm::Value*(ir::Expr)>& symbol,
                         std::span<ExprValues* const> known);
