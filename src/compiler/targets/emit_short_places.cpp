@@ -8,7 +8,7 @@
 #include "compiler/targets/emitter.h"
 
 // Places that lanes were given one by one, as those of a gather, in 32 bits where memory is short enough for that: a processor multiplies and
-// gathers twice as many of them at once.
+// gathers twice as many of them at once. Those of one row are often near each other, and are read as vectors then.
 namespace brasa::compiler {
 
 using ir::Node;
