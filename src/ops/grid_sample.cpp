@@ -90,9 +90,7 @@ Axis axis(Value g, Expr size, const Options& o, std::optional<int64_t> only) {
   if (o.padding == kZeros) a.inside = logical_and(ge(at, 0), le(at, last));
   // Also what is not a number becomes an index.
   Value safe = where(ge(at, 0), where(le(at, last), at, last), zeros_like(at));
-  // Numbers of 32 bits are half as long in memory, and found from floats by one instruction.
-  bool is_short = is_less(size, 1 << 24);
-  a.index = convert(is_short ? convert(safe, DType::Int32) : safe, DType::Int64);
+  a.index = index_below(safe, size);
   return a;
 }
 

@@ -158,7 +158,8 @@ Value repeat(Value x, Shape times) {
   for (int64_t d = 0; d < static_cast<int64_t>(times.size()); ++d) {
     BRASA_CHECK(!is_less(times[d], 0), "Trying to create tensor with negative dimension ", times[d]);
     Expr own = d < lead ? Expr(1) : size_of(x, d - lead);
-    if (!times[d].is(1)) wide.push_back(times[d]);
+    // A dimension more that has one element would be another loop around each row.
+    if (!same_size(times[d], 1)) wide.push_back(times[d]);
     if (d >= lead) {
       dims.push_back(static_cast<int64_t>(wide.size()));
       wide.push_back(own);

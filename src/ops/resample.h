@@ -20,6 +20,9 @@ Value resampled_transposed(Value ct, const Shape& shape, const std::vector<Resam
 /// that it is part of. `last` [out] is the last element that has a weight in each result; it ascends.
 Resampling transposed(const Resampling& axis, Value last, Expr size, Expr most);
 
+/// Whole numbers below `size`, as indices.
+Value index_below(Value whole, Expr size);
+
 /// The cubic convolution kernel (Keys 1981, eq. 4) with parameter a at a signed distance: nothing beyond 2.
 Value cubic_kernel(Value distance, double a);
 /// Its derivative.

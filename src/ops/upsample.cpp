@@ -78,7 +78,7 @@ std::optional<Expr> most_results(const Axis& a, double within) {
 Sampled nearest(const Axis& a, int64_t dim, bool exact) {
   Value i = steps(a.out, DType::Float32);
   Value at = prim::unary("floor", (exact ? i + 0.5 : i) * scale_of(a, DType::Float32));
-  Value index = convert(minimum(at, last(a.in, DType::Float32)), DType::Int64);
+  Value index = index_below(minimum(at, last(a.in, DType::Float32)), a.in);
   return {{dim, index, {}}, index, 1};
 }
 
@@ -92,16 +92,16 @@ Sampled linear(const Axis& a, int64_t dim, DType t) {
   at = maximum(at, zero);
   Value low = minimum(prim::unary("floor", at), last(a.in, t));
   Value fraction = minimum(maximum(at - low, zero), one), tap = taps(2, t);
-  Value index = convert(minimum(low + tap, last(a.in, t)), DType::Int64);
+  Value index = index_below(minimum(low + tap, last(a.in, t)), a.in);
   Value end = minimum(where(gt(fraction, 0), low + 1, low), last(a.in, t));
-  return {{dim, index, where(eq(tap, 0), 1 - fraction, fraction)}, convert(end, DType::Int64), 2};
+  return {{dim, index, where(eq(tap, 0), 1 - fraction, fraction)}, index_below(end, a.in), 2};
 }
 
 Sampled cubic(const Axis& a, int64_t dim, DType t) {
   Value at = position(a, t), zero = full(0, {}, t), one = full(1, {}, t);
   Value low = minimum(prim::unary("floor", at), last(a.in, t));
   Value fraction = minimum(maximum(at - low, zero), one), tap = taps(4, t) - 1;
-  Value index = convert(minimum(maximum(low + tap, zero), last(a.in, t)), DType::Int64);
+  Value index = index_below(minimum(maximum(low + tap, zero), last(a.in, t)), a.in);
   return {{dim, index, cubic_kernel(fraction - tap, kCubic)}, last_of(index), 4};
 }
 
@@ -137,8 +137,8 @@ Sampled antialiased(const Axis& a, int64_t dim, DType t, Filter filter) {
   if (whole) inside = logical_and(inside, ge(at, from));
   weight = where(inside, weight, zero);
   Value end = maximum(to - 1, zero);
-  Value index = whole ? prim::iota(shape_of(at), 0, DType::Int64) : convert(minimum(at, end), DType::Int64);
-  return {{dim, index, weight / sum(weight, {0}, true)}, convert(end, DType::Int64), 2 * support};
+  Value index = whole ? prim::iota(shape_of(at), 0, DType::Int64) : index_below(minimum(at, end), a.in);
+  return {{dim, index, weight / sum(weight, {0}, true)}, index_below(end, a.in), 2 * support};
 }
 
 Sampled sampled(const Axis& a, int64_t dim, Filter filter, bool antialias, DType t) {

@@ -7,6 +7,8 @@
 #include <brasa/call.h>
 #include <gtest/gtest.h>
 
+#include "ops/builder.h"
+
 // What calls give at the edges of their arguments, with values from PyTorch.
 namespace brasa::test {
 namespace {
@@ -302,6 +304,18 @@ TEST(Edges, RanksOfQuantiles) {
   expect_close(nanquantile(x, q, std::nullopt, false, "higher"), tensor({2.f, 4.f, 7.f, 9.f}));
   Tensor many = arange(3000000, kFloat).fmod(2);  // half of them are 0: beside the middle weights are exact, too
   expect_close(quantile(many, 0.5), tensor(0.5f));
+}
+
+// Its loops are those of a copy: what is repeated once along a dimension has none for it.
+TEST(Edges, RepeatedOnceIsNoDimension) {
+  using ir::Expr;
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts({3, 4, 1, 5});
+  ops::Builder builder(graph, facts);
+  ir::Value x = graph.add_input({kFloat, {Expr::size(0), Expr::size(1)}, false});
+  ir::Value y = ops::call("aten::repeat", {x, std::vector<Expr>{Expr::size(2), Expr::size(3)}});
+  EXPECT_EQ(ir::type_of(y).rank(), 2);
+  EXPECT_EQ(ir::type_of(y.node->args[0].get<ir::Value>()).rank(), 3);
 }
 
 }  // namespace

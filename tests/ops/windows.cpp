@@ -147,6 +147,26 @@ TEST(Windows, GradientsOfInterpolationAreGathered) {
             2 * 3 * 4 * 5 * 2);
 }
 
+// Of sizes that are symbols, as long as an element is part of few results.
+TEST(Windows, GradientsOfInterpolationSumKnownWindows) {
+  using ir::Expr;
+  for (int64_t times : {2, 3, 40}) {
+    ir::Graph graph(ir::Level::Primitives);
+    ir::Facts facts({2, 3, 10, 10 * times});
+    ops::Builder builder(graph, facts);
+    ir::Shape in = {Expr::size(0), Expr::size(1), Expr::size(2)}, out = {in[0], in[1], Expr::size(3)};
+    ir::Value g = graph.add_input({kFloat, out, false});
+    ops::call_all("aten::upsample_nearest1d_backward",
+                  {g, std::vector<Expr>{out[2]}, std::vector<Expr>(in.begin(), in.end())});
+    bool known = true;
+    for (const ir::Node* n : graph.nodes())
+      if (n->op->name() == "prim::reduce")
+        for (Expr d : n->args[1].get<std::vector<Expr>>())
+          known = known && ir::type_of(n->args[0].get<ir::Value>()).shape[d.constant()].is_constant();
+    EXPECT_EQ(known, times < 16) << times;
+  }
+}
+
 // Means of windows that begin at every element: the gradient is sums of windows again.
 TEST(Windows, MeansAtEveryElement) {
   for (int64_t k : {1, 2, 3, 5, 6})

@@ -326,8 +326,10 @@ constexpr auto svd = []<class T>(std::type_identity<T>, const LibraryCall& call)
   each(in, [&](int64_t b) {
     int m = narrow(turned ? in.cols : in.rows), n = narrow(turned ? in.rows : in.cols);
     if (n == 0) {
-      for (const Stack* s : {&us, &vs})
-        for (int64_t i = 0; i < s->rows * s->cols; ++i) s->at<T>(b)[i] = T(i / s->cols == i % s->cols);
+      for (const Stack* s : {&us, &vs}) {
+        std::fill_n(s->at<T>(b), s->rows * s->cols, T(0));
+        for (int64_t i = 0; i < std::min(s->rows, s->cols); ++i) s->at<T>(b)[i * (s->cols + 1)] = T(1);
+      }
       return;
     }
     Scratch<T> a = turned ? in.copy<T>(b) : in.columns<T>(b);

@@ -77,6 +77,7 @@ std::vector<Value> turned_if_narrow(const Node* n, ir::Args& args, Primitives& p
   std::vector<int64_t> rows = left(a, sum_a, batch_a), columns = left(b, sum_b, batch_b);
   if (rows.empty() || columns.empty() || !lies_along(a, rows.back(), p)) return {};
   const int lanes = context.machine.lanes(size_of(n->types[0].dtype));
+  if (has_overlaps(a) && !at_least(ops::shape_of(a)[rows.back()], lanes, context)) return {};
   Expr few = free_size(b, sum_b, batch_b);
   if (few.is(1) || at_least(few, lanes, context) ||
       !at_least(free_size(a, sum_a, batch_a), 2 * int64_t{lanes}, context))

@@ -155,6 +155,12 @@ class Scheduler {
            (extent->kind == ir::ExprKind::Mul && std::all_of(extent->args.begin(), extent->args.end(), ir::is_symbol));
   }
 
+  bool has_borders() const {
+    const auto& nodes = g_.graph->nodes();
+    return std::any_of(nodes.begin(), nodes.end(),
+                       [](const Node* n) { return prim_of(n) == Prim::Pad || prim_of(n) == Prim::Concat; });
+  }
+
   bool rows_of_unknown_length(const Axis& last) const {
     return !last.extent.is_constant() && !s_.vector_outside && vector_ > 0;
   }
@@ -196,6 +202,8 @@ class Scheduler {
     bool long_columns = s_.vector_outside && each <= kShort && !g_.domain.scanned && is_long(taps);
     bool fills = gathered_ || running || each > (reducing ? kFillsReducing : kFills);
     int copies = fills ? 1 : long_columns ? 8 : reducing ? 4 : 2;
+    // Between borders a step is a whole one where all its vectors are: single vectors leave few at the borders of rows that may be short.
+    if (!reducing && rows_of_unknown_length(last) && has_borders()) copies = 1;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks
     Expr along = s_.chains > 0 && last.reduced ? s_.chains_of(last) : last.extent;  // of the vector loop
     if (transposes(each)) s_.width = std::min(s_.width, kMostTransposed);

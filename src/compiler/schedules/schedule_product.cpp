@@ -63,7 +63,7 @@ class Product {
     if (!panels_of_b && !by_one(b.along_k) && few_rows) {
       const int registers = m_.vector_registers;
       tile.rows = static_cast<int>(evenly(m.is_constant() ? m.constant() : 2, registers >= 32 ? 8 : 4));
-      tile.vectors = 6;
+      tile.vectors = n.is_constant() ? static_cast<int>(evenly(ceildiv(n, tile.lanes).constant(), 6)) : 6;
       while (tile.vectors > 1 && tile.rows * tile.vectors + std::min(tile.rows, tile.vectors) >= registers)
         --tile.vectors;
       // Where tiles fill the columns, none asks for their end.
@@ -73,13 +73,15 @@ class Product {
           break;
         }
     }
-    bool along_k =
-        by_one(a.along_k) && (a.across || sums > 1) && by_one(b.along_k) && !by_one(b.across) && b.across != Expr(0);
+    // Neighbouring columns make a vector, unless they fill little of it: of windows that overlap what is summed lies side by side, too.
+    bool narrow_columns = n.is_constant() && n.constant() <= tile.lanes / 2;
+    bool along_k = by_one(a.along_k) && (a.across || sums > 1) && by_one(b.along_k) &&
+                   (!by_one(b.across) || narrow_columns) && b.across != Expr(0);
     if (along_k && !m_.one_order) {
       s_.along_k = true;
       tile.rows = m_.vector_registers >= 32 ? 4 : 2;  // one more row of 16 registers goes to memory in each step
       if (m.is_constant()) tile.rows = static_cast<int>(std::clamp<int64_t>(m.constant(), 1, tile.rows));
-      tile.vectors = 4;
+      tile.vectors = n.is_constant() ? static_cast<int>(evenly(n.constant(), 4)) : 4;
     }
     s_.rows = tile.rows;
     s_.vectors = tile.vectors;

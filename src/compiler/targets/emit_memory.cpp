@@ -315,11 +315,15 @@ llvm::Value* Emitter::emit_load(const Node* n) {
         : vector_.whole && !masked ? load_mostly_whole(read, at, mask)
                                    : read(at, mask);
   } else {
-    auto gather = [&] {
-      llvm::Value* at = short_.count(n) ? short_addresses(p, index.whole) : addresses(p, index);
+    auto from = [&](llvm::Value* at) {
       // Without masks in registers each lane would be asked for: one answer for all of them chooses where they read.
       if (!common) return b_.CreateMaskedGather(type, at, align, every_lane(mask), zero);
       return b_.CreateMaskedGather(type, b_.CreateSelect(common, at, splat(zeros(), lanes)), align, every_lane({}));
+    };
+    auto gather = [&]() -> llvm::Value* {
+      if (!short_.count(n)) return from(addresses(p, index));
+      ShortPlaces places = short_places(index.whole);
+      return gather_beside(n, p, places, mask, common, [&] { return from(short_addresses(p, places)); });
     };
     x = masked && !target_.gpu && !target_.baseline ? unless_masked_out(gather, mask, zero) : gather();
   }

@@ -134,7 +134,16 @@ class Emitter {
   // emit_short_places.cpp: places of lanes in 32 bits
   std::optional<ir::Expr> reach_by_lanes(ir::Expr place, int loop) const;
   llvm::Value* places_are_short(const Loop& loop, std::unordered_set<const ir::Node*>& loads);
-  llvm::Value* short_addresses(const BufferRef& p, ir::Expr place);
+  struct ShortPlaces {
+    ir::Expr base;
+    llvm::Value* behind = nullptr;  // one a lane
+  };
+  ShortPlaces short_places(ir::Expr place);
+  llvm::Value* short_addresses(const BufferRef& p, const ShortPlaces& places);
+  llvm::Value* permuted(llvm::Value* low, llvm::Value* high, llvm::Value* places);
+  bool shares_places(const ir::Node* load, int loop) const;
+  llvm::Value* gather_beside(const ir::Node* load, const BufferRef& p, const ShortPlaces& places, llvm::Value* mask,
+                             llvm::Value* common, const std::function<llvm::Value*()>& gather);
 
   // emit_streams.cpp: stores past the caches
   llvm::Value* streams(const Loop& loop, llvm::Value* begin, llvm::Value* end);
@@ -370,6 +379,7 @@ class Emitter {
   bool streams_ = false;                                       // some loop may write past the caches
   std::unordered_set<const ir::Node*> streamed_;               // stores of the loop that is emitted, past the caches
   std::unordered_set<const ir::Node*> short_;                  // its loads whose lanes' places have 32 bits
+  std::unordered_set<const ir::Node*> shared_places_;          // those whose places other dimensions share
   std::vector<Frame> frames_;
   std::optional<std::vector<ir::Node*>> sure_loads_;  // once they are known
   std::unordered_map<const ir::Node*, Accumulators> accumulators_;
