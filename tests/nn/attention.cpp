@@ -132,7 +132,8 @@ TEST(LongAttention, TakesMasks) {
        zeros({c.queries, c.keys}).masked_fill(band.logical_not(), -std::numeric_limits<double>::infinity())},
   };
   for (DType dtype : {kFloat32, kBFloat16, kFloat64})
-    for (const auto& [name, mask] : masks) {
+    for (const auto& [name, named] : masks) {
+      const Tensor& mask = named;
       if (dtype == kBFloat16 && mask.scalar_type() != kBool && mask.dim() != 3) continue;  // one of them is wide
       if (dtype != kFloat32 && mask.scalar_type() == kBool && mask.dim() == 4) continue;
       bool wide = mask.scalar_type() != kBool && mask.dim() == 3;
