@@ -98,7 +98,12 @@ std::array<Value, 3> whole_backward(Value g, Value q, Value k, Value v, Value ou
 std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
                                     bool causal, Value mask, std::optional<double> scale) {
   AttentionOperands o = attention_operands(q, k, v, dropout, causal, mask, scale);
-  check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
+  constexpr const char* op = "_scaled_dot_product_flash_attention_for_cpu_backward";
+  for (Value x : {g, out}) check_same_shape(op, x, q);
+  check_rank(op, "logsumexp", log_sum, 3);
+  for (int64_t d = 0; d < 3; ++d)
+    BRASA_CHECK(same_size(size_of(log_sum, d), size_of(q, d)), op, ": expected a logarithm for each row of ",
+                type_of(q), ", got ", type_of(log_sum));
   Args args = {g, q, k, v, out, log_sum, mask_of_scores(mask, o.scores), causal};
   if (auto by = by_target(at("prim::attention_backward"), std::move(args), {1, 2, 3, 0, 4}, scale))
     return {heads_inside((*by)[0], shape_of(q)), heads_inside((*by)[1], shape_of(k)),
