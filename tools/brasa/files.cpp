@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <limits>
 
 #include <brasa/error.h>
 
@@ -57,6 +58,14 @@ int Counter::finish() {
   else
     std::printf("%d passed, %d failed, %d skipped\n", passed_, failed_, skipped_);
   return failed_ ? 1 : 0;
+}
+
+double special_float(const nlohmann::json& j) {
+  const auto& s = j.get_ref<const std::string&>();
+  if (s != "nan" && s != "inf" && s != "-inf")
+    throw Error("expected \"nan\", \"inf\" or \"-inf\" as a float, got " + j.dump());
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return s == "nan" ? std::numeric_limits<double>::quiet_NaN() : s == "inf" ? kInfinity : -kInfinity;
 }
 
 }  // namespace brasa::tool

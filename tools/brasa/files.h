@@ -14,6 +14,8 @@ namespace brasa::tool {
 
 /// brasa::Error for a file that is not there or no JSON.
 nlohmann::json read_json(const std::string& path);
+/// What JSON cannot say of a float: "nan", "inf" or "-inf"; brasa::Error for another text.
+double special_float(const nlohmann::json& j);
 /// A tensor of the file on the default device; pairs of a real dtype become complex numbers where `dtype` is complex.
 Tensor tensor_of(const safetensors::Entry& entry, std::optional<DType> dtype);
 

@@ -15,13 +15,9 @@ namespace brasa::verify {
 
 using nlohmann::json;
 using tool::read_json;
+using tool::special_float;
 
 namespace {
-
-double special_float(const json& j) {
-  const auto& s = j.get_ref<const std::string&>();
-  return s == "nan" ? std::nan("") : s == "inf" ? INFINITY : -INFINITY;
-}
 
 double part(const json& j) { return j.is_object() ? special_float(j["float"]) : j.get<double>(); }
 std::complex<double> complex_number(const json& parts) { return {part(parts[0]), part(parts[1])}; }

@@ -47,7 +47,7 @@ class Check {
     if (name == "int")
       return require((kind(Value::Kind::BigInt) && got.text() == inner.get<std::string>()) ||
                      (kind(Value::Kind::Int) && std::to_string(got.to_int()) == inner.get<std::string>()));
-    if (name == "float") return require(kind(Value::Kind::Float) && same(got.to_double(), special(inner)));
+    if (name == "float") return require(kind(Value::Kind::Float) && same(got.to_double(), tool::special_float(inner)));
     if (name == "complex")
       return require(kind(Value::Kind::Complex) && same(got.to_complex().real(), part(inner[0])) &&
                      same(got.to_complex().imag(), part(inner[1])));
@@ -76,11 +76,7 @@ class Check {
   static bool same(double a, double b) {
     return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
   }
-  static double special(const json& j) {
-    const auto& s = j.get_ref<const std::string&>();
-    return s == "nan" ? std::nan("") : s == "inf" ? INFINITY : -INFINITY;
-  }
-  static double part(const json& j) { return j.is_object() ? special(j["float"]) : j.get<double>(); }
+  static double part(const json& j) { return j.is_object() ? tool::special_float(j["float"]) : j.get<double>(); }
   static std::string hex(const std::string& bytes) {
     std::string out;
     for (char c : bytes) {

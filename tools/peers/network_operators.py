@@ -20,10 +20,6 @@ def bools(name, shape):
     return floats(name, shape, 0, 1, "bool")
 
 
-def number(x):
-    return {"float": repr(float(x))}
-
-
 def x(*shape):
     return floats("x", list(shape))
 
@@ -59,8 +55,8 @@ CALLS = [
     ("cross_entropy_loss", [x(512, 1000), places("t", [512], 999)], ["x"]),
     ("layer_norm", [x(64, 197, 192), [192], floats("w", [192]), floats("b", [192])], ["x", "w", "b"]),
     ("group_norm", [x(8, 64, 32, 32), 8, floats("w", [64]), floats("b", [64])], ["x", "w", "b"]),
-    ("instance_norm", [x(8, 32, 48, 48), floats("w", [32]), floats("b", [32]), None, None, True, number(0.1), number(1e-5), False], ["x", "w", "b"]),
-    ("batch_norm", [x(8, 64, 32, 32), floats("w", [64]), floats("b", [64]), None, None, True, number(0.1), number(1e-5), False], ["x", "w", "b"]),
+    ("instance_norm", [x(8, 32, 48, 48), floats("w", [32]), floats("b", [32]), None, None, True, 0.1, 1e-5, False], ["x", "w", "b"]),
+    ("batch_norm", [x(8, 64, 32, 32), floats("w", [64]), floats("b", [64]), None, None, True, 0.1, 1e-5, False], ["x", "w", "b"]),
     ("rms_norm", [x(64, 197, 192), [192], floats("w", [192])], ["x", "w"]),
     ("pixel_shuffle", [x(4, 64, 32, 32), 2], ["x"]),
     ("pixel_unshuffle", [x(4, 16, 64, 64), 2], ["x"]),
@@ -92,11 +88,11 @@ CALLS = [
     ("min.dim", [x(512, 1000), 0]),
     ("median.dim", [x(512, 1000), 1]),
     ("kthvalue", [x(512, 1000), 5, 1]),
-    ("quantile.scalar", [x(512, 1000), number(0.5), 1]),
+    ("quantile.scalar", [x(512, 1000), 0.5, 1]),
     ("one_hot", [places("i", [20000], 99), 100]),
     ("nonzero", [places("x", [1000, 1000], 1)]),
     ("masked_select", [x(1000, 1000), bools("m", [1000, 1000])]),
-    ("masked_fill.Scalar", [x(1000, 1000), bools("m", [1000, 1000]), number(0)], ["x"]),
+    ("masked_fill.Scalar", [x(1000, 1000), bools("m", [1000, 1000]), 0], ["x"]),
     ("where.self", [bools("m", [1000, 1000]), x(1000, 1000), floats("y", [1000, 1000])], ["x", "y"]),
     ("tril", [x(16, 512, 512)], ["x"]),
     ("cat", [[x(8, 64, 56, 56), floats("y", [8, 64, 56, 56])], 1], ["x", "y"]),
@@ -142,14 +138,14 @@ CALLS = [
     ("histc", [x(500000), 100]),
     ("searchsorted.Tensor", [floats("b", [1], low=0, high=0), x(200000)]),
     ("unfold", [x(64, 4000), 1, 64, 32], ["x"]),
-    ("renorm", [x(1000, 512), 2, 0, number(1.0)], ["x"]),
+    ("renorm", [x(1000, 512), 2, 0, 1.0], ["x"]),
     ("_weight_norm", [x(512, 1000), floats("g", [512, 1])], ["x", "g"]),
     ("roll", [x(1000, 1000), [1], [1]]),
     ("diff", [x(1000, 1000)], ["x"]),
     ("trapezoid.dx", [x(1000, 1000)], ["x"]),
     ("cov", [x(64, 5000)], ["x"]),
     ("channel_shuffle", [x(8, 64, 56, 56), 4], ["x"]),
-    ("native_dropout", [x(1000, 1000), number(0.1), True], ["x"]),
+    ("native_dropout", [x(1000, 1000), 0.1, True], ["x"]),
     ("multi_margin_loss", [x(2000, 100), places("t", [2000], 99)], ["x"]),
     ("ctc_loss.IntList", [floats("lp", [50, 16, 20], low=-4.0, high=-1.0), places("t", [16, 15], 19), [50]*16, [15]*16], ["lp"]),
 ]
