@@ -65,9 +65,10 @@ void run(Run& r, Results& results) {
     prepare = {fill_key, &p, static_cast<size_t>(p.key_input)};
   }
   r.form = r.into ? row : &autograd::form_of(*row, p.inputs);
-  r.computation = r.into            ? &r.form->in_place()
-                  : r.order.empty() ? r.form
-                                    : &r.form->in_order(Orders{.inputs = {}, .results = {r.order}});
+  r.computation = r.into ? &r.form->in_place()
+                  : r.order.empty()
+                      ? r.form
+                      : &r.form->in_order(Orders{.inputs = {}, .results = {r.order, Sizes()}});  // others are row-major
   if (r.in_place) r.in_place->before(*r.computation, p.inputs);
   r.variant = execute(*r.computation, p.inputs, r.into, results, prepare, p.place);
   if (!r.order.empty()) name_in_order(results[0], r.order);

@@ -281,8 +281,21 @@ TEST(LongAttention, HasSecondDerivatives) {
     Tensor g = autograd::grad({out.square().sum()}, {x[0]}, {}, std::nullopt, true)[0];
     return autograd::grad({g.square().sum()}, x);
   };
-  Tensors is = second(true), wanted = second(false);
-  for (size_t i = 0; i < 3; ++i) EXPECT_LT(error(is[i], wanted[i]), 1e-12) << i;
+  for (const Tensors& operands_of : {x, Tensors{randn({530, 2, 4}, kFloat64).transpose(0, 1).requires_grad_(true),
+                                                randn({2, 530, 4}, kFloat64).requires_grad_(true),
+                                                randn({2, 530, 4}, kFloat64).requires_grad_(true)}}) {
+    x = operands_of;
+    Tensors is = second(true), wanted = second(false);
+    for (size_t i = 0; i < 3; ++i) EXPECT_LT(error(is[i], wanted[i]), 1e-12) << i;
+  }
+}
+
+// Whatever is not zero is true.
+TEST(LongAttention, ByteMasksAreTrueWhereTheyAreNotZero) {
+  manual_seed(52);
+  Tensor q = randn({1, 2, 600, 8}), bytes = full({600, 600}, 255, kByte);
+  Tensor mask = from_blob(bytes.data_ptr(), {600, 600}, TensorOptions().dtype(kBool));
+  EXPECT_TRUE(allclose(scaled_dot_product_attention(q, q, q, mask), scaled_dot_product_attention(q, q, q)));
 }
 
 }  // namespace

@@ -218,8 +218,12 @@ class BlockedCall : public DeviceCall {
   }
   bool leaves_nothing(const Block& b, int64_t head, const Mask& mask) const {
     if (mask_->dtype() != DType::Bool) return false;
-    for (int64_t i = 0; i < (mask.row ? b.rows : 1); ++i)
-      if (std::memchr(mask.block(head, b.row + i, b.key), 1, static_cast<size_t>(mask.key ? b.keys : 1))) return false;
+    auto keys = static_cast<size_t>(mask.key ? b.keys : 1);
+    for (int64_t i = 0; i < (mask.row ? b.rows : 1); ++i) {
+      // All bytes are zero: any other is true.
+      const std::byte* row = mask.block(head, b.row + i, b.key);
+      if (row[0] != std::byte{0} || std::memcmp(row, row + 1, keys - 1) != 0) return false;
+    }
     return true;
   }
   Mask mask(const Sizes& s, void* const* tensors, const int64_t* symbols) const {
