@@ -128,8 +128,8 @@ std::vector<Value> differentiated(const Differentiated& a, std::span<const Value
   Value g = cts[0] ? convert(cts[0], dtype_of(a.query)) : zeros_like(a.out);
   std::vector<Value> all;
   for (Value v : by_heads(g)) all.push_back(convert(v, dtype_of(a.query)));
-  AttentionOperands o = attention_operands(a.query, a.key, a.value, 0, a.causal, a.mask, a.scale);
   auto by_scores = [&](Value of_out) {
+    AttentionOperands o = attention_operands(a.query, a.key, a.value, 0, a.causal, a.mask, a.scale);
     return pulled_back(o, of_out, cts[1], a.query, a.key, a.value, a.out, a.log_sum);
   };
   if (cts[1]) {

@@ -65,10 +65,11 @@ void run(Run& r, Results& results) {
     prepare = {fill_key, &p, static_cast<size_t>(p.key_input)};
   }
   r.form = r.into ? row : &autograd::form_of(*row, p.inputs);
-  r.computation = r.into ? &r.form->in_place()
-                  : r.order.empty()
-                      ? r.form
-                      : &r.form->in_order(Orders{.inputs = {}, .results = {r.order, Sizes()}});  // others are row-major
+  r.computation = r.form;
+  if (r.into)
+    r.computation = &r.form->in_place();
+  else if (!r.order.empty())  // results behind the first, which a derivative reads, are row-major
+    r.computation = &r.form->in_order(Orders{.inputs = {}, .results = {r.order, Sizes()}});
   if (r.in_place) r.in_place->before(*r.computation, p.inputs);
   r.variant = execute(*r.computation, p.inputs, r.into, results, prepare, p.place);
   if (!r.order.empty()) name_in_order(results[0], r.order);

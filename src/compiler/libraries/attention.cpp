@@ -16,6 +16,7 @@
 #include "compiler/run/size_program.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "support/small_vector.h"
 
 // Attention of long sequences on the host, block by block: some queries of a head and some of its keys, whose scores stay in a thread's
 // cache, so that there is never a matrix of all of them (Dao et al. 2022). Blocks behind the diagonal of a causal one are left out. What a
@@ -145,7 +146,6 @@ class BlockedCall : public DeviceCall {
   const Report* report() const override { return report_of(*whole_); }
 
  protected:
-  using Operands = std::vector<Operand>;
   using Make = std::unique_ptr<ir::Graph> (*)(const ops::AttentionBlock& block, ir::Facts& facts);
 
   BlockedCall(const Group& g, size_t first, const CompilerOptions& given, Make make) : options_(given) {
@@ -205,7 +205,7 @@ class BlockedCall : public DeviceCall {
   /// The mask is an operand behind the first so many. A block of which it leaves nothing is not computed.
   void run_block(const Block& b, int64_t head, const Mask& mask, std::initializer_list<void*> first,
                  std::initializer_list<void*> others) const {
-    Operands in;
+    SmallVector<Operand, 16> in;
     for (void* data : first) in.push_back(memory(data));
     if (mask.data) {
       if (leaves_nothing(b, head, mask)) return;
@@ -214,7 +214,7 @@ class BlockedCall : public DeviceCall {
     for (void* data : others) in.push_back(memory(data));
     bool all = b.rows == kMostRows && b.keys == kMostKeys && (!causal_ || b.key + b.keys <= b.row + 1);
     const int64_t symbols[] = {b.rows, b.keys, b.row - b.key + kMostRows, mask.row};
-    (all ? whole_ : part_)->run(symbols, in, {});
+    (all ? whole_ : part_)->run(symbols, {in.data(), in.size()}, {});
   }
   bool leaves_nothing(const Block& b, int64_t head, const Mask& mask) const {
     if (mask_->dtype() != DType::Bool) return false;
