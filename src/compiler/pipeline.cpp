@@ -37,6 +37,7 @@ constexpr GraphPass kAlgebra[] = {
        p.graph = transforms::split_complex(*p.graph, c.facts, c.size_classes);
      }},
     {"simplify", true, simplify},
+    {"unread_parts", true, drop_unread_parts},
 };
 
 constexpr GraphPass kForms[] = {

@@ -50,6 +50,8 @@ struct GraphPass {
 
 /// Algebra: see simplify.h.
 void simplify(Primitives& p, const PassContext& context);
+/// What of a tensor nobody reads is not computed, nor products of zeros around a part.
+void drop_unread_parts(Primitives& p, const PassContext& context);
 /// On a GPU, of single operators: facts tell apart sizes that are multiples of what a thread reads or writes at once.
 void ask_for_whole_accesses(Primitives& p, const PassContext& context);
 /// On a CPU, of single operators: facts tell the lengths of short rows apart, where there are many.
