@@ -1,4 +1,5 @@
 // Functions that read a part of what they compute: eager's numbers and gradients, whatever part it is and whatever lies between.
+#include <brasa/memory.h>
 #include <brasa/nn.h>
 
 #include <random>
@@ -95,6 +96,48 @@ TEST(UnreadParts, OfDrawnFunctions) {
                                    randn({features, features}) * 0.4, rand({features})};
       expect_eagers(run(compiled, given), run(f, given), str("call ", call, ", ", images, " x ", tokens));
     }
+  }
+}
+
+// A backward pass outside: of both results, and of one of them, whose gradient reads less than was kept for both.
+TEST(UnreadParts, OfSomeResults) {
+  auto f = [](const Tensor& x, const Tensor& w) {
+    Tensor y = x.mm(w).exp().sin();
+    return std::vector<Tensor>{y.narrow(0, 0, 2).square().sum(), y.narrow(0, 2, 1).sum()};
+  };
+  auto compiled = compile(f);
+  manual_seed(3);
+  for (int64_t rows : {12, 12, 9, 20})
+    for (int which : {3, 1, 2}) {
+      Tensor given = randn({rows, 4}), weights = randn({4, 5}) * 0.3;
+      auto gradients = [&](const auto& function) {
+        Tensor x = given.clone().requires_grad_(), w = weights.clone().requires_grad_();
+        std::vector<Tensor> y = function(x, w), of;
+        for (int i : {0, 1})
+          if (which >> i & 1) of.push_back(y[static_cast<size_t>(i)]);
+        return autograd::grad(of, {x, w});
+      };
+      expect_eagers(gradients(compiled), gradients(f), str(rows, " rows, results ", which));
+    }
+}
+
+// What waits for a backward pass outside is what that reads.
+TEST(UnreadParts, AreNotKept) {
+  constexpr int64_t kTokens = 64, kFeatures = 64;
+  auto f = [](const Tensor& x, const Tensor& w) {
+    Tensor y = x;
+    for (int i = 0; i < 4; ++i) y = gelu(y.matmul(w)) + y;
+    return y.select(1, 0).mm(w);
+  };
+  auto compiled = compile(f);
+  Tensor w = (randn({kFeatures, kFeatures}) * 0.1).requires_grad_(), x = randn({8, kTokens, kFeatures});
+  for (int call = 0; call < 2; ++call) {
+    int64_t before = memory_stats().allocated;
+    Tensor y = compiled(x, w);
+    // Eight tensors of all tokens otherwise.
+    EXPECT_LT(memory_stats().allocated - before, 8 * kTokens * kFeatures * 4);
+    Tensor g = autograd::grad({y.sum()}, {w})[0];
+    EXPECT_TRUE(allclose(g, autograd::grad({f(x, w).sum()}, {w})[0], 1e-3, 1e-4));
   }
 }
 

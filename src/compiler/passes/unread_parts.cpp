@@ -1,3 +1,5 @@
+#include "compiler/passes/unread_parts.h"
+
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
@@ -5,7 +7,7 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
 #include "compiler/loops/ops.h"
-#include "compiler/passes/ranges.h"
+#include "compiler/passes/pass_runner.h"
 #include "compiler/passes/transform.h"
 #include "ir/copy.h"
 
@@ -34,6 +36,9 @@ bool is_small(const Part& part, const Shape& shape) {
 }
 
 // --- which parts ---
+
+// A range along a dimension of another tensor that has as many elements, by an equal size or by a fact.
+Range along(const Range& r, Expr extent, Expr other) { return r.is_whole(extent) ? Range{0, other, 1} : r; }
 
 // The number that all elements are; absent: no literal.
 std::optional<double> number_of(Value v) {
@@ -66,6 +71,11 @@ class UnreadParts {
     return it == parts_.end() ? std::nullopt : it->second;
   }
   bool is_zero_elsewhere(const Node* n) const { return nonzero_.count(n) > 0; }
+  // Of an input: the part that others are made of; absent: all of it.
+  MaybePart part_read(Value input) const {
+    auto it = asked_.find(input.node);
+    return it == asked_.end() ? std::nullopt : it->second.part;
+  }
   // What a slice reads; absent: so much that its operand is computed as a whole.
   static MaybePart sliced_part(const Node* n) {
     Part p;
@@ -80,9 +90,15 @@ class UnreadParts {
   };
   Operand operand_part(const Node* n, size_t i, const Part& part) const {
     Value v = n->arg<Value>(i);
+    const Shape& shape = n->types[0].shape;
     auto of = [&](Part p) { return Operand{true, is_whole(p, shape_of(v)) ? std::nullopt : MaybePart(std::move(p))}; };
+    auto from = [&](size_t d, Expr extent) { return along(part[d], shape[d], extent); };
     switch (prim_of(n)) {
-      case Prim::Pointwise: return of(part);
+      case Prim::Pointwise: {
+        Part p;
+        for (size_t d = 0; d < part.size(); ++d) p.push_back(from(d, shape_of(v)[d]));
+        return of(std::move(p));
+      }
       case Prim::Transpose: {
         Part p(part.size());
         std::vector<int64_t> dims = int_args(n, 1);
@@ -94,20 +110,23 @@ class UnreadParts {
         std::vector<int64_t> dims = int_args(n, 2);
         for (size_t d = 0; d < dims.size(); ++d) {
           auto to = static_cast<size_t>(dims[d]);
-          bool spread = !(shape_of(v)[d] == n->types[0].shape[to]);
-          p.push_back(spread ? Range{0, shape_of(v)[d], 1} : part[to]);
+          Expr extent = shape_of(v)[d];
+          p.push_back(extent.is(1) ? Range{0, extent, 1} : from(to, extent));
         }
         return of(std::move(p));
       }
       case Prim::Reshape: {
-        MaybePart p = reshaped(part, n->types[0].shape, shape_of(v));
+        MaybePart p = reshaped(part, shape, shape_of(v));
         if (!p) return {false, {}};
         return of(std::move(*p));
       }
       case Prim::Reduce: {
         Part p = summed_part(n, v);
         std::vector<int64_t> kept = other_dims(int_args(n, 1), type_of(v).rank());
-        for (size_t d = 0; d < kept.size(); ++d) p[static_cast<size_t>(kept[d])] = part[d];
+        for (size_t d = 0; d < kept.size(); ++d) {
+          Range& r = p[static_cast<size_t>(kept[d])];
+          r = from(d, shape_of(v)[static_cast<size_t>(kept[d])]);
+        }
         return of(std::move(p));
       }
       case Prim::Dot: return of(product_part(n, i, part));
@@ -127,24 +146,29 @@ class UnreadParts {
     Part p = whole_of(shape_of(v));
     std::vector<int64_t> batch = int_args(n, 4 + i), summed = int_args(n, 2 + i), taken = batch;
     size_t at = 0;
-    for (int64_t d : batch) p[static_cast<size_t>(d)] = part[at++];
+    auto take = [&](int64_t d) {
+      Range& r = p[static_cast<size_t>(d)];
+      r = along(part[at], n->types[0].shape[at], r.size);
+      ++at;
+    };
+    for (int64_t d : batch) take(d);
     taken.insert(taken.end(), summed.begin(), summed.end());
     std::vector<int64_t> free = other_dims(taken, type_of(v).rank());
     if (i == 1) at = part.size() - free.size();
-    for (int64_t d : free) p[static_cast<size_t>(d)] = part[at++];
-    for (size_t k = 0; k < summed.size(); ++k) p[static_cast<size_t>(summed[k])] = summed_range(n, k);
+    for (int64_t d : free) take(d);
+    for (size_t k = 0; k < summed.size(); ++k)
+      if (std::optional<Range> r = summed_range(n, k)) p[static_cast<size_t>(summed[k])] = *r;
     return p;
   }
-  // Along the k-th pair of dimensions that a product sums over.
-  Range summed_range(const Node* n, size_t k) const {
+  // Along the k-th pair of dimensions that a product sums over, where one operand is zero but for a part.
+  std::optional<Range> summed_range(const Node* n, size_t k) const {
     for (size_t i : {0, 1}) {
       Value v = n->arg<Value>(i);
       auto d = static_cast<size_t>(int_args(n, 2 + i)[k]);
       auto zeros = nonzero_.find(v.node);
       if (zeros != nonzero_.end() && !zeros->second[d].is_whole(shape_of(v)[d])) return zeros->second[d];
     }
-    Value v = n->arg<Value>(0);
-    return {0, shape_of(v)[static_cast<size_t>(int_args(n, 2)[k])], 1};
+    return std::nullopt;
   }
   // Whether a part of what it sums is all that it needs, for all of its result.
   bool sums_less(const Node* n) const {
@@ -186,7 +210,7 @@ class UnreadParts {
         std::vector<int64_t> dims = int_args(n, 2);
         for (size_t d = 0; d < dims.size(); ++d) {
           auto to = static_cast<size_t>(dims[d]);
-          if (shape_of(n->arg<Value>(0))[d] == shape[to]) p[to] = (*from)[d];
+          if (Expr extent = shape_of(n->arg<Value>(0))[d]; !extent.is(1)) p[to] = along((*from)[d], extent, shape[to]);
         }
         return of(std::move(p));
       }
@@ -251,7 +275,26 @@ class UnreadParts {
     auto [it, is_new] = asked_.try_emplace(v.node, Asked{part, part.has_value()});
     if (is_new) return;
     it->second.any_part |= part.has_value();
-    if (it->second.part != part) it->second.part.reset();
+    if (it->second.part != part) it->second.part = part ? around(it->second.part, *part, shape_of(v)) : std::nullopt;
+  }
+  // A part that has both in it, if it is small.
+  static MaybePart around(const MaybePart& a, const Part& b, const Shape& shape) {
+    if (!a) return {};
+    Part out;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const Range &x = (*a)[d], &y = b[d];
+      if (x == y) {
+        out.push_back(x);
+        continue;
+      }
+      auto next = ir::provably_less(x.start, y.start).value_or(false);
+      const Range &first = next ? x : y, &last = next ? y : x;
+      Expr end = ir::max(first.start + first.size, last.start + last.size);
+      bool lines = x.step.is(1) && y.step.is(1) && (next || ir::provably_less(y.start, x.start + 1).value_or(false));
+      if (!lines) return {};
+      out.push_back({first.start, end - first.start, 1});
+    }
+    return is_small(out, shape) ? MaybePart(std::move(out)) : std::nullopt;
   }
   void choose(const Node* n) {
     Asked asked = asked_[n];
@@ -338,7 +381,7 @@ class Maker {
     Value made;
     if (prim_of(n) == Prim::Slice) {
       MaybePart read = UnreadParts::sliced_part(n);
-      if (!read || !computed_for(n, 0, read)) return {};
+      if (!read || !parts_.part_of(n->arg<Value>(0).node)) return {};
       return {operand(n, 0, args, read)};
     }
     if (prim_of(n) == Prim::Pad) {
@@ -355,29 +398,31 @@ class Maker {
     if (!part) return {made};
     made_[n] = made;
     if (!parts_.is_zero_elsewhere(n)) return {made};  // nobody reads more
-    std::vector<Expr> low, high, between;
-    for (size_t d = 0; d < part->size(); ++d) {
-      const Range& r = (*part)[d];
-      low.push_back(r.start);
-      between.push_back(r.step - 1);
-      high.push_back(n->types[0].shape[d] - r.start - (r.size - 1) * r.step - 1);
-    }
-    return {prim::pad(made, ops::scalar(0, ops::dtype_of(made)), known(low), known(high), known(between))};
+    return {zeros_around(made, known(*part), known(n->types[0].shape))};
   }
 
  private:
-  bool computed_for(const Node* n, size_t i, const MaybePart& part) const {
-    return part && parts_.part_of(n->arg<Value>(i).node) == part;
-  }
   // A part of a node's operand.
-  Value operand(const Node* n, size_t i, const ir::Args& args, const MaybePart& part) const {
-    if (computed_for(n, i, part)) return made_.at(n->arg<Value>(i).node);
+  Value operand(const Node* n, size_t i, const ir::Args& args, MaybePart part) const {
+    const Node* of = n->arg<Value>(i).node;
     Value v = args[i].get<Value>();
     if (!part) return v;
-    return prim::slice(v, known(starts_of(*part)), known(sizes_of(*part)), known(steps_of(*part)));
+    MaybePart computed = parts_.part_of(of);
+    if (!computed || (computed != part && parts_.is_zero_elsewhere(of))) return part_of(v, known(*part));
+    v = made_.at(of);
+    if (computed == part) return v;
+    for (size_t d = 0; d < part->size(); ++d) {
+      Range &r = (*part)[d], all = (*computed)[d];
+      r = r == all ? Range{0, all.size, 1} : Range{r.start - all.start, r.size, r.step};
+    }
+    return part_of(v, known(*part));
   }
-  std::vector<Expr> known(std::vector<Expr> all) const {
+  Shape known(Shape all) const {
     for (Expr& e : all) e = facts_.known(e);
+    return all;
+  }
+  Part known(Part all) const {
+    for (Range& r : all) r = {facts_.known(r.start), facts_.known(r.size), facts_.known(r.step)};
     return all;
   }
 
@@ -387,6 +432,35 @@ class Maker {
 };
 
 }  // namespace
+
+Value part_of(Value whole, const Part& part) {
+  return prim::slice(whole, starts_of(part), sizes_of(part), steps_of(part));
+}
+Value zeros_around(Value part_alone, const Part& part, const Shape& whole) {
+  std::vector<Expr> low, high, between;
+  for (size_t d = 0; d < part.size(); ++d) {
+    const Range& r = part[d];
+    Expr gaps = r.step - 1;
+    low.push_back(r.start);
+    between.push_back(gaps);
+    high.push_back(whole[d] - r.start -
+                   (gaps.is(0) ? r.size : ir::max(r.size + (r.size - 1) * gaps, 0)));  // as in its type
+  }
+  return prim::pad(part_alone, ops::scalar(0, ops::dtype_of(part_alone)), low, high, between);
+}
+
+std::vector<MaybePart> parts_read(const ir::Graph& graph, const ir::Facts& facts, Numbers numbers) {
+  std::vector<MaybePart> out(graph.inputs().size());
+  if (numbers == Numbers::Strict || PassRunner::switched_off("unread_parts")) return out;
+  Primitives p;
+  p.graph = ir::copy(graph);
+  ir::Facts own = facts;
+  Machine machine;
+  simplify(p, {own, machine});
+  UnreadParts parts(*p.graph);
+  for (size_t i = 0; i < out.size(); ++i) out[i] = parts.part_read(p.graph->inputs()[i].value);
+  return out;
+}
 
 void drop_unread_parts(Primitives& p, const PassContext& context) {
   if (context.machine.one_order) return;
