@@ -19,8 +19,9 @@ std::optional<std::array<Value, 2>> attention_of_target(Value query, Value key, 
 std::optional<Value> masked_attention_of_target(Value query, Value key, Value value, Value mask,
                                                 std::optional<double> scale);
 
-/// Queries and keys from which on a target that computes attention block by block keeps it whole: shorter ones fit a cache with their scores.
-constexpr int64_t kLongAttention = 512;
+/// Queries and keys from which on a target that computes attention block by block keeps it whole: shorter ones fit a cache with their scores, unless
+/// blocks leave half of them out.
+constexpr int64_t long_attention(bool causal) { return causal ? 192 : 512; }
 
 /// Some rows and some keys of one head of prim::attention.
 struct AttentionBlock {

@@ -15,15 +15,19 @@ namespace {
 // --- flash attention ---
 
 // Where it is not known, the example's answer becomes a fact.
-bool is_long(Expr length) { return same_size(ir::min(length, kLongAttention), kLongAttention); }
+bool is_long(Expr length, bool causal) {
+  int64_t least = long_attention(causal);
+  return same_size(ir::min(length, least), least);
+}
 
 // A call of the row, if the target takes one. `heads` are operands [N, heads, length, features], queries and keys first; the scale, which is
-// last, is 1/√features if not given. Kernels are made for a number of features: where it is not known, the example's becomes a fact.
+// last and behind whether it is causal, is 1/√features if not given. Kernels are made for a number of features: where it is not known, the example's becomes a fact.
 std::optional<std::vector<Value>> by_target(const Row& row, Args args, const std::vector<size_t>& heads,
                                             std::optional<double> scale) {
   ir::Facts& facts = Builder::current().facts();
   auto at = [&](size_t i) { return args[i].get<Value>(); };
   Value q = at(heads[0]), k = at(heads[1]);
+  bool causal = args.back().get<bool>();
   Expr features = facts.known(size_of(q, 3));
   if (!features.is_constant() && !facts.has_hint(features)) return std::nullopt;
   if (!features.is_constant()) features = facts.hint(features);
@@ -50,7 +54,7 @@ std::optional<std::vector<Value>> by_target(const Row& row, Args args, const std
     if (takes(1)) same_size(size_of(q, 3), features);
     return std::nullopt;
   }
-  if (!takes(features, 1) && !(is_long(size_of(q, 2)) && is_long(size_of(k, 2)))) return std::nullopt;
+  if (!takes(features, 1) && !(is_long(size_of(q, 2), causal) && is_long(size_of(k, 2), causal))) return std::nullopt;
   for (size_t i : heads) {
     if (!same_size(size_of(at(i), 3), features)) return std::nullopt;
     args[i] = prim::reshape(at(i), with_features(at(i), features));
@@ -245,10 +249,12 @@ std::array<Value, 4> efficient(Value q, Value k, Value v, Value bias, bool, doub
 std::vector<Value> efficient_backward(Value g, Value q, Value k, Value v, Value bias, Value out, Value log_sum, Value,
                                       Value, double dropout, std::vector<bool> mask, bool causal,
                                       std::optional<double> scale) {
-  auto [dq, dk, dv, added] =
-      pulled_back(attention_operands(q, k, v, dropout, causal, bias, scale), g, {}, q, k, v, out, log_sum);
+  auto [dq, dk, dv] = flash_backward(g, q, k, v, out, log_sum, dropout, causal, bias, scale);
   Value none = no_result(dtype_of(q)), db = none;
-  if (mask.at(3) && bias) db = convert(sum_to(added, shape_of(bias)), dtype_of(bias));
+  if (mask.at(3) && bias) {
+    AttentionOperands o = attention_operands(q, k, v, dropout, causal, bias, scale);
+    db = convert(sum_to(pulled_back(o, g, {}, q, k, v, out, log_sum)[3], shape_of(bias)), dtype_of(bias));
+  }
   return {mask[0] ? dq : none, mask[1] ? dk : none, mask[2] ? dv : none, db};
 }
 

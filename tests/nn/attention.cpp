@@ -47,7 +47,8 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 const Case kCases[] = {
     {1, 2, 512, 512, 64, false, false}, {1, 1, 1024, 1024, 32, true, true}, {2, 1, 513, 700, 16, false, true},
     {1, 3, 641, 641, 20, true, false},  {1, 2, 1030, 515, 8, true, false},  {1, 1, 600, 1100, 1, true, true},
-    {1, 1, 2000, 512, 3, false, false}, {3, 6, 512, 513, 5, false, true},
+    {1, 1, 2000, 512, 3, false, false}, {3, 6, 512, 513, 5, false, true},   {2, 3, 192, 197, 16, true, true},
+    {1, 2, 300, 200, 24, true, false},
 };
 
 Tensors operands(const Case& c, DType dtype) {
@@ -207,24 +208,55 @@ TEST(LongAttention, TakesOtherHeads) {
       heads({{2, 3, 4, 530, 8}, {3, 2, 530, 8}, {2, 3, 2, 530, 8}}), "shared, with a mask");
 }
 
+// What a call of `f` and its gradient hold beside the operands, in bytes.
+template <class F>
+int64_t peak(const F& f, const Tensors& x, const Tensor& ct) {
+  results(f, x, ct);
+  reset_peak_memory_stats();
+  int64_t before = memory_stats().allocated;
+  results(f, x, ct);
+  return memory_stats().peak - before;
+}
+
 TEST(LongAttention, HasNoMatrixOfScores) {
-  int64_t length = 2048, heads = 4;
-  Case c{1, heads, length, length, 16, false, false};
-  Tensors x = operands(c, kFloat32);
+  int64_t length = 2048, heads = 4, scores = heads * length * length * 4;
+  Tensors x = operands({1, heads, length, length, 16, false, false}, kFloat32);
   Tensor ct = randn({1, heads, length, 16});
   Tensor padding = arange(length).lt(1500).view({1, 1, 1, length}).expand({1, heads, length, length});
-  for (bool masked : {false, true}) {
-    auto f = [&](const Tensors& in) {
-      if (!masked) return attention(in, false)[0];
-      return scaled_dot_product_attention(in[0], in[1], in[2], padding);
-    };
-    results(f, x, ct);
-    reset_peak_memory_stats();
-    int64_t before = memory_stats().allocated;
-    results(f, x, ct);
-    int64_t scores = heads * length * length * 4;
-    EXPECT_LT(memory_stats().peak - before, scores / 4);
-  }
+  EXPECT_LT(peak([](const Tensors& in) { return attention(in, false)[0]; }, x, ct), scores / 4);
+  EXPECT_LT(peak([&](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], padding); }, x, ct),
+            scores / 4);
+}
+
+// Blocks leave half of a causal one out, so shorter ones pay.
+TEST(LongAttention, HasNoMatrixOfCausalScores) {
+  int64_t length = 256, heads = 24;
+  Tensors x = operands({1, heads, length, length, 4, true, false}, kFloat32);
+  Tensor ct = randn({1, heads, length, 4});
+  EXPECT_LT(peak([](const Tensors& in) { return attention(in, true)[0]; }, x, ct), heads * length * length * 4 / 2);
+}
+
+// The derivative as graphs for a GPU name it is the same one.
+TEST(LongAttention, GradientsOfGraphsForAGpu) {
+  manual_seed(53);
+  int64_t heads = 4, queries = 600, keys = 1000, scores = heads * queries * keys * 4;
+  Tensor q = randn({1, heads, queries, 8}), k = randn({1, heads, keys, 8}), v = randn({1, heads, keys, 8}),
+         mask = randn({queries, keys}), ct = randn_like(q), seed = zeros({}, kInt64);
+  auto [out, log_sum] = _scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, false, mask);
+  auto efficient = [&](bool by_mask) {
+    return _scaled_dot_product_efficient_attention_backward(ct, q, k, v, mask, out, log_sum, seed, seed, 0.0,
+                                                            {true, true, true, by_mask}, false);
+  };
+  auto [dq, dk, dv] = _scaled_dot_product_flash_attention_for_cpu_backward(ct, q, k, v, out, log_sum, 0.0, false, mask);
+  efficient(false);
+  reset_peak_memory_stats();
+  int64_t before = memory_stats().allocated;
+  auto [by_q, by_k, by_v, none] = efficient(false);
+  EXPECT_LT(memory_stats().peak - before, scores / 2);
+  EXPECT_TRUE(equal(by_q, dq) && equal(by_k, dk) && equal(by_v, dv));
+  Tensor added = mask.detach().set_requires_grad(true);
+  Tensor wanted = autograd::grad({scaled_dot_product_attention(q, k, v, added)}, {added}, {ct})[0];
+  EXPECT_TRUE(allclose(std::get<3>(efficient(true)), wanted, 1e-4, 1e-6));
 }
 
 TEST(LongAttention, SumsAreTheSameWithAnyThreads) {

@@ -53,24 +53,6 @@ Operand memory(void* data) {
 // Neighbours in a row are neighbours in memory, or one and the same.
 bool has_rows(const Steps& s, const ir::Shape&) { return s.of.back().is(0) || s.of.back().is(1); }
 
-// An operand of the call, in the group's tensors.
-class Placed {
- public:
-  Placed(const Group& g, Value v, Readable readable) : Placed(source_of(g, v, readable)) {}
-  void* at(void* const* tensors, const int64_t* symbols) const {
-    return static_cast<std::byte*>(tensors[input_]) + offset_(symbols) * size_of(dtype_);
-  }
-  DType dtype() const { return dtype_; }
-
- protected:
-  explicit Placed(const Source& s) : input_(s.input), dtype_(s.dtype), offset_(s.steps.offset) {}
-
- private:
-  size_t input_;
-  DType dtype_;
-  SizeProgram offset_;
-};
-
 // The mask's elements in a run.
 struct Mask {
   const std::byte* data = nullptr;
@@ -81,21 +63,7 @@ struct Mask {
   }
 };
 
-class PlacedMask : public Placed {
- public:
-  PlacedMask(const Group& g, Value v) : PlacedMask(source_of(g, v, has_rows)) {}
-  Mask mask(int64_t heads, void* const* tensors, const int64_t* s) const {
-    return {static_cast<const std::byte*>(at(tensors, s)), heads, batch_(s), head_(s), row_(s), key_, size_of(dtype())};
-  }
-  ops::AttentionBlock::Mask of_block() const { return {dtype(), Expr::size(kMaskRow), key_}; }
-
- private:
-  explicit PlacedMask(const Source& s)
-      : Placed(s), batch_(s.steps.of[0]), head_(s.steps.of[1]), row_(s.steps.of[2]), key_(s.steps.of[3].constant()) {}
-  SizeProgram batch_, head_, row_;
-  int64_t key_;
-};
-
+bool is_causal(const Node& n) { return n.args[n.args.size() - 2].get<bool>(); }
 size_t mask_at(const ir::Args& args) { return args.size() - 3; }
 
 Readable readable(const ir::Args& args, size_t i) { return i == mask_at(args) ? has_rows : is_contiguous; }
@@ -151,13 +119,13 @@ class BlockedCall : public DeviceCall {
   BlockedCall(const Group& g, size_t first, const CompilerOptions& given, Make make) : options_(given) {
     const Node& n = *g.graph->outputs()[0].value.node;
     const ir::Shape &query = type_of(n.arg<Value>(first)).shape, &key = type_of(n.arg<Value>(first + 1)).shape;
-    for (size_t i = 0; i < mask_at(n.args); ++i) operands_.emplace_back(g, n.arg<Value>(i), is_contiguous);
-    if (!n.args[mask_at(n.args)].is_none()) mask_.emplace(g, n.arg<Value>(mask_at(n.args)));
+    for (size_t i = 0; i < mask_at(n.args); ++i) operands_.emplace_back(source_of(g, n.arg<Value>(i), is_contiguous));
+    if (!n.args[mask_at(n.args)].is_none()) mask_.emplace(source_of(g, n.arg<Value>(mask_at(n.args)), has_rows));
     results_ = g.inputs.size();
     dtype_ = type_of(n.arg<Value>(first)).dtype;
     wide_ = ops::opmath(dtype_);
     features_ = query[3].constant();
-    causal_ = n.args[n.args.size() - 2].get<bool>();
+    causal_ = is_causal(n);
     scale_ = n.args.back().get<double>();
     batches_ = SizeProgram(query[0]);
     heads_ = SizeProgram(query[1]);
@@ -178,7 +146,7 @@ class BlockedCall : public DeviceCall {
   std::shared_ptr<Executable> compiled(Make make, Expr rows, Expr keys, std::optional<Expr> diagonal = {}) const {
     ir::Facts facts({kMostRows, kMostKeys, kMostRows, kMostKeys});
     std::optional<ops::AttentionBlock::Mask> mask;
-    if (mask_) mask = mask_->of_block();
+    if (mask_) mask = {mask_->dtype, Expr::size(kMaskRow), mask_->steps[3].constant()};
     std::unique_ptr<ir::Graph> graph = make({dtype_, features_, scale_, rows, keys, diagonal, mask}, facts);
     graph->name = "block";
     std::shared_ptr<Executable> out = run_pipeline(*graph, facts, options_);
@@ -217,7 +185,7 @@ class BlockedCall : public DeviceCall {
     (all ? whole_ : part_)->run(symbols, {in.data(), in.size()}, {});
   }
   bool leaves_nothing(const Block& b, int64_t head, const Mask& mask) const {
-    if (mask_->dtype() != DType::Bool) return false;
+    if (mask_->dtype != DType::Bool) return false;
     auto keys = static_cast<size_t>(mask.key ? b.keys : 1);
     for (int64_t i = 0; i < (mask.row ? b.rows : 1); ++i) {
       // All bytes are zero: any other is true.
@@ -227,7 +195,9 @@ class BlockedCall : public DeviceCall {
     return true;
   }
   Mask mask(const Sizes& s, void* const* tensors, const int64_t* symbols) const {
-    return mask_ ? mask_->mask(s.heads, tensors, symbols) : Mask{};
+    if (!mask_) return {};
+    auto step = [&](size_t d) { return mask_->steps[d](symbols); };
+    return {mask_->data(tensors, symbols), s.heads, step(0), step(1), step(2), step(3), size_of(mask_->dtype)};
   }
 
   Heads at(void* data, const Sizes& s, int64_t length) const {
@@ -241,8 +211,8 @@ class BlockedCall : public DeviceCall {
     return static_cast<double>(scores * s.batches * s.heads * features_ * count_of_products_);
   }
 
-  std::vector<Placed> operands_;
-  std::optional<PlacedMask> mask_;
+  std::vector<Located> operands_;
+  std::optional<Located> mask_;
   size_t results_;
   DType dtype_, wide_;
   int64_t features_;
@@ -265,7 +235,7 @@ class AttentionCall final : public BlockedCall {
   void run(runtime::Device&, runtime::Stream, void* const* tensors, const int64_t* symbols) const override {
     Sizes s = sizes(symbols);
     Mask mask = this->mask(s, tensors, symbols);
-    auto operand = [&](size_t i) { return operands_[i].at(tensors, symbols); };
+    auto operand = [&](size_t i) { return operands_[i].data(tensors, symbols); };
     Heads query = at(operand(0), s, s.rows), key = at(operand(1), s, s.keys), value = at(operand(2), s, s.keys),
           out = at(tensors[results_], s, s.rows);
     auto* log_sum = static_cast<std::byte*>(tensors[results_ + 1]);
@@ -305,7 +275,7 @@ class AttentionBackwardCall final : public BlockedCall {
   void run(runtime::Device&, runtime::Stream, void* const* tensors, const int64_t* symbols) const override {
     Sizes s = sizes(symbols);
     Mask mask = this->mask(s, tensors, symbols);
-    auto operand = [&](size_t i) { return operands_[i].at(tensors, symbols); };
+    auto operand = [&](size_t i) { return operands_[i].data(tensors, symbols); };
     auto result = [&](size_t i, int64_t length) { return at(tensors[results_ + i], s, length); };
     Heads ct = at(operand(0), s, s.rows), query = at(operand(1), s, s.rows), key = at(operand(2), s, s.keys),
           value = at(operand(3), s, s.keys), out = at(operand(4), s, s.rows);
@@ -370,7 +340,8 @@ bool takes(const Node& n) {
   const ir::Type &query = type_of(n.arg<Value>(first)), &key = type_of(n.arg<Value>(first + 1));
   for (size_t i = 0; i < first + 3; ++i)
     if (type_of(n.arg<Value>(i)).dtype != query.dtype) return false;
-  auto is_long = [](Expr length) { return !length.is_constant() || length.constant() >= ops::kLongAttention; };
+  int64_t least = ops::long_attention(is_causal(n));
+  auto is_long = [&](Expr length) { return !length.is_constant() || length.constant() >= least; };
   return query.shape[3].is_constant() && query.shape[3].constant() > 0 && is_long(query.shape[2]) &&
          is_long(key.shape[2]);
 }
