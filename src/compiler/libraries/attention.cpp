@@ -1,6 +1,7 @@
 #include "ops/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "compiler/run/size_program.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
+#include "support/half.h"
 #include "support/small_vector.h"
 
 // Attention of long sequences on the host, block by block: some queries of a head and some of its keys, whose scores stay in a thread's
@@ -109,6 +111,17 @@ class Sums {
   Scratch<std::byte> memory_;
 };
 
+// An element of a mask that leaves nothing: -infinity, or false, whose byte is 0 where any other is true.
+std::array<std::byte, 8> nothing_as(DType mask) {
+  std::array<std::byte, 8> out{};
+  auto put = [&](auto number) { std::memcpy(out.data(), &number, sizeof number); };
+  constexpr double none = -std::numeric_limits<double>::infinity();
+  if (mask == DType::Float64) put(none);
+  if (mask == DType::Float32) put(static_cast<float>(none));
+  if (is_reduced_floating(mask)) put(narrow_bits(mask, none));
+  return out;
+}
+
 class BlockedCall : public DeviceCall {
  public:
   const Report* report() const override { return report_of(*whole_); }
@@ -120,7 +133,10 @@ class BlockedCall : public DeviceCall {
     const Node& n = *g.graph->outputs()[0].value.node;
     const ir::Shape &query = type_of(n.arg<Value>(first)).shape, &key = type_of(n.arg<Value>(first + 1)).shape;
     for (size_t i = 0; i < mask_at(n.args); ++i) operands_.emplace_back(source_of(g, n.arg<Value>(i), is_contiguous));
-    if (!n.args[mask_at(n.args)].is_none()) mask_.emplace(source_of(g, n.arg<Value>(mask_at(n.args)), has_rows));
+    if (!n.args[mask_at(n.args)].is_none()) {
+      mask_.emplace(source_of(g, n.arg<Value>(mask_at(n.args)), has_rows));
+      nothing_ = nothing_as(mask_->dtype);
+    }
     results_ = g.inputs.size();
     dtype_ = type_of(n.arg<Value>(first)).dtype;
     wide_ = ops::opmath(dtype_);
@@ -185,12 +201,11 @@ class BlockedCall : public DeviceCall {
     (all ? whole_ : part_)->run(symbols, {in.data(), in.size()}, {});
   }
   bool leaves_nothing(const Block& b, int64_t head, const Mask& mask) const {
-    if (mask_->dtype != DType::Bool) return false;
-    auto keys = static_cast<size_t>(mask.key ? b.keys : 1);
+    auto others = static_cast<size_t>(mask.key ? (b.keys - 1) * mask.bytes : 0);
     for (int64_t i = 0; i < (mask.row ? b.rows : 1); ++i) {
-      // All bytes are zero: any other is true.
       const std::byte* row = mask.block(head, b.row + i, b.key);
-      if (row[0] != std::byte{0} || std::memcmp(row, row + 1, keys - 1) != 0) return false;
+      if (std::memcmp(row, nothing_.data(), static_cast<size_t>(mask.bytes)) != 0) return false;
+      if (std::memcmp(row, row + mask.bytes, others) != 0) return false;
     }
     return true;
   }
@@ -213,6 +228,7 @@ class BlockedCall : public DeviceCall {
 
   std::vector<Located> operands_;
   std::optional<Located> mask_;
+  std::array<std::byte, 8> nothing_{};
   size_t results_;
   DType dtype_, wide_;
   int64_t features_;
