@@ -144,14 +144,35 @@ TEST(LongAttention, TakesMasks) {
     }
 }
 
-// An added mask that is learned has a derivative.
+// Added masks that are learned, as biases by distance are, have derivatives: for each score, or one for several heads, queries or keys.
 TEST(LongAttention, MasksHaveDerivatives) {
-  manual_seed(49);
-  Case c{1, 2, 513, 600, 8, false, false};
-  Tensors x = operands(c, kFloat64);
-  x.push_back(randn({2, 1, 600}, kFloat64).requires_grad_(true));
+  Case c{2, 3, 513, 600, 8, false, false};
+  const std::vector<int64_t> all[] = {{2, 3, 513, 600}, {3, 513, 600},  {513, 600},  {1, 1, 513, 600},
+                                      {2, 1, 513, 600}, {2, 1, 1, 600}, {3, 1, 600}, {600}};
+  int64_t seed = 49;
+  for (const auto& sizes : all)
+    for (DType dtype : {kFloat64, kFloat32}) {
+      if (dtype == kFloat32 && sizes.size() != 3) continue;
+      manual_seed(++seed);
+      Tensors x = operands(c, dtype);
+      x.push_back(randn(sizes, dtype).requires_grad_(true));
+      check([](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], in[3]); },
+            [](const Tensors& in) { return by_scores(in, in[3]); }, x, "a mask of " + testing::PrintToString(sizes));
+    }
+  // What is added to a whole row changes nothing: the sums are zeros but for rounding.
+  const std::vector<int64_t> rows[] = {{3, 513, 1}, {513, 1}, {2, 3, 1, 1}, {1}, {2, 1, 513, 1}};
+  for (const auto& sizes : rows) {
+    Tensors x = operands(c, kFloat64);
+    x.push_back(randn(sizes, kFloat64).requires_grad_(true));
+    Tensor by_mask = autograd::grad({scaled_dot_product_attention(x[0], x[1], x[2], x[3]).square().sum()}, {x[3]})[0];
+    EXPECT_EQ(by_mask.sizes(), IntArrayRef(sizes));
+    EXPECT_LT(by_mask.abs().max().item<double>(), 1e-11);
+  }
+  // With narrow operands a mask may be wide, and has what they have, rounded once.
+  Tensors x = operands(c, kBFloat16);
+  x.push_back(randn({3, 513, 600}).requires_grad_(true));
   check([](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], in[3]); },
-        [](const Tensors& in) { return by_scores(in, in[3]); }, x, "an added mask");
+        [](const Tensors& in) { return by_scores(in, in[3]); }, x, "a wide mask");
 }
 
 // Whichever operands need a gradient, a call keeps what its derivative reads; the logarithms have one, too.
@@ -259,20 +280,92 @@ TEST(LongAttention, GradientsOfGraphsForAGpu) {
   EXPECT_TRUE(allclose(std::get<3>(efficient(true)), wanted, 1e-4, 1e-6));
 }
 
+// The gradient of a mask for all heads is as large as it, not as all scores.
+TEST(LongAttention, AMasksGradientHasNoMatrixOfScores) {
+  int64_t length = 768, heads = 16, scores = heads * length * length * 4;
+  Tensors x = operands({1, heads, length, length, 8, false, false}, kFloat32);
+  x.push_back(randn({length, length}).requires_grad_(true));
+  Tensor ct = randn({1, heads, length, 8});
+  auto f = [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], in[3]); };
+  EXPECT_LT(peak(f, x, ct), scores / 2);
+}
+
 TEST(LongAttention, SumsAreTheSameWithAnyThreads) {
   manual_seed(45);
-  Case c{1, 2, 1300, 1300, 24, true, false};
-  Tensors x = operands(c, kFloat32);
-  Tensor ct = randn({1, 2, 1300, 24});
+  Case c{2, 2, 1300, 1300, 24, true, false};
+  Tensor ct = randn({2, 2, 1300, 24});
   int threads = get_num_threads();
-  Tensors first;
-  for (int n : {1, 3, 4}) {
-    set_num_threads(n);
-    Tensors now = results([](const Tensors& in) { return attention(in, true)[0]; }, x, ct);
-    if (first.empty()) first = now;
-    for (size_t i = 0; i < now.size(); ++i) EXPECT_TRUE(equal(now[i], first[i])) << n << " threads, result " << i;
+  const std::vector<int64_t> masks[] = {{}, {1300, 1300}, {2, 1, 1300}, {2, 1, 1, 1300}};
+  for (const auto& sizes : masks) {
+    Tensors x = operands(c, kFloat32);
+    if (!sizes.empty()) x.push_back(randn(sizes).requires_grad_(true));
+    auto f = [](const Tensors& in) {
+      return in.size() == 3 ? attention(in, true)[0] : scaled_dot_product_attention(in[0], in[1], in[2], in[3]);
+    };
+    Tensors first;
+    for (int n : {1, 3, 4}) {
+      set_num_threads(n);
+      Tensors now = results(f, x, ct);
+      if (first.empty()) first = now;
+      for (size_t i = 0; i < now.size(); ++i) EXPECT_TRUE(equal(now[i], first[i])) << n << " threads, result " << i;
+    }
   }
   set_num_threads(threads);
+}
+
+// Dropout leaves what it leaves where all scores are made, for the same state of the generator.
+TEST(LongAttention, DropsWhatAllScoresDrop) {
+  struct Drawn {
+    Case c;
+    DType dtype;
+    double p;
+    bool masked;
+  };
+  const Drawn all[] = {{{1, 2, 200, 300, 8, true, false}, kFloat64, 0.25, false},
+                       {{1, 2, 513, 600, 8, false, false}, kFloat64, 0.25, false},
+                       {{2, 3, 640, 1030, 16, false, true}, kFloat32, 0.1, false},
+                       {{2, 2, 700, 700, 8, true, true}, kFloat32, 0.5, false},
+                       {{2, 2, 530, 512, 4, false, false}, kFloat64, 0.3, true},
+                       {{1, 2, 512, 512, 16, false, false}, kBFloat16, 0.2, true}};
+  int64_t seed = 60;
+  for (const Drawn& d : all) {
+    manual_seed(++seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + testing::PrintToString(d.c));
+    Tensors x = operands(d.c, d.dtype);
+    if (d.masked) x.push_back(randn({d.c.queries, d.c.keys}, d.dtype).requires_grad_(true));
+    Tensor ct = randn({d.c.batch, d.c.heads, d.c.queries, d.c.features}).to(d.dtype);
+    auto mask = [&](const Tensors& in) { return d.masked ? std::optional(in[3]) : std::nullopt; };
+    auto by_blocks = [&](const Tensors& in) {
+      manual_seed(seed);
+      return scaled_dot_product_attention(in[0], in[1], in[2], mask(in), d.p, d.c.causal);
+    };
+    auto by_all_scores = [&](const Tensors& in) {
+      manual_seed(seed);
+      return std::get<0>(_scaled_dot_product_attention_math(in[0], in[1], in[2], mask(in), d.p, d.c.causal));
+    };
+    Tensors wanted = results(by_all_scores, in_float64(x), ct.to(kFloat64));
+    auto expect_wanted = [&](const Tensors& is, const std::string& by) {
+      for (size_t i = 0; i < wanted.size(); ++i)
+        EXPECT_LT(error(is[i], wanted[i]), tolerance(d.dtype)) << by << ", result " << i;
+    };
+    expect_wanted(results(by_blocks, x, ct), "eager");
+    for (std::string backend : {"inductor", "interpreter"}) {
+      if (backend == "interpreter" && &d != all) continue;  // it is slow
+      auto compiled = compile([&](const Tensors& in) { return Tensors{by_blocks(in)}; }, {.backend = backend});
+      expect_wanted(results([&](const Tensors& in) { return compiled(in)[0]; }, x, ct), backend);
+    }
+  }
+  Tensors x = operands({1, 1, 512, 512, 8, false, false}, kFloat32);
+  auto nothing = [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], {}, 1.0); };
+  for (const Tensor& is : results(nothing, x, ones({1, 1, 512, 8}))) EXPECT_EQ(is.count_nonzero().item<int64_t>(), 0);
+}
+
+TEST(LongAttention, DropoutHasNoMatrixOfScores) {
+  int64_t length = 1024, heads = 8;
+  Tensors x = operands({1, heads, length, length, 8, false, false}, kFloat32);
+  Tensor ct = randn({1, heads, length, 8});
+  auto f = [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], std::nullopt, 0.1); };
+  EXPECT_LT(peak(f, x, ct), heads * length * length * 4 / 4);
 }
 
 // A row that is NaN or infinite is no other row's matter, and scores far below the largest are zeros.

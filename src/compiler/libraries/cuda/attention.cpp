@@ -9,48 +9,47 @@
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/transform.h"
 #include "compiler/run/size_program.h"
+#include "ops/attention.h"
 #include "support/error.h"
 
 // Attention and its derivative by kernels of our own for tensor cores, which read heads where they are.
 namespace brasa::compiler {
 namespace {
 
-// prim::attention_backward has the cotangent in front, and the output with a vector behind, of the operands that both have.
-bool is_backward(const Node& n) { return n.types.size() == 3; }
-size_t first_head(const Node& n) { return is_backward(n) ? 1 : 0; }
-std::vector<size_t> heads_of(const Node& n) {
-  return is_backward(n) ? std::vector<size_t>{1, 2, 3, 0, 4} : std::vector<size_t>{0, 1, 2};
-}
-std::vector<size_t> vectors_of(const Node& n) {
-  return is_backward(n) ? std::vector<size_t>{5} : std::vector<size_t>{};
-}
+using ops::AttentionNode;
 
-bool is_causal(const Node& n) { return n.args[n.args.size() - 2].get<bool>(); }
+std::vector<size_t> heads_of(const AttentionNode& n) {
+  return n.backward ? std::vector<size_t>{1, 2, 3, 0, 4} : std::vector<size_t>{0, 1, 2};
+}
+std::vector<size_t> vectors_of(const AttentionNode& n) {
+  return n.backward ? std::vector<size_t>{5} : std::vector<size_t>{};
+}
+const ir::Type& query_of(const Node& n) { return type_of(n.arg<Value>(AttentionNode(n.args).query)); }
 
 bool takes(const Node& n) {
-  const ir::Type& query = type_of(n.arg<Value>(first_head(n)));
+  AttentionNode call(n.args);
+  const ir::Type& query = query_of(n);
   auto features = query.shape.back().maybe_constant();
-  for (size_t i : heads_of(n))
+  for (size_t i : heads_of(call))
     if (type_of(n.arg<Value>(i)).dtype != query.dtype) return false;
-  return n.args[n.args.size() - 3].is_none() && features && runtime::cuda::takes_attention(query.dtype, *features) &&
-         n.args.back().get<double>() > 0;
+  return n.args[call.mask].is_none() && n.args[call.random].is_none() && features &&
+         runtime::cuda::takes_attention(query.dtype, *features) && n.arg<double>(call.scale) > 0;
 }
 
-bool takes_reduced(const Node& n) {
-  return is_reduced_floating(type_of(n.arg<Value>(first_head(n))).dtype) && takes(n);
-}
+bool takes_reduced(const Node& n) { return is_reduced_floating(query_of(n).dtype) && takes(n); }
 // A library multiplies wide heads so much faster than mma does that scores in memory pay, unless half of them are left out.
 bool takes_in_tf32(const Node& n) {
   constexpr int64_t kWide = 64;
-  const ir::Type& query = type_of(n.arg<Value>(first_head(n)));
-  return query.dtype == DType::Float32 && takes(n) && (is_causal(n) || query.shape.back().constant() <= kWide);
+  const ir::Type& query = query_of(n);
+  return query.dtype == DType::Float32 && takes(n) &&
+         (AttentionNode(n.args).causal || query.shape.back().constant() <= kWide);
 }
 
 bool are_heads(const Steps& s, const ir::Shape& shape) { return s.of.back().is(1) || shape.back().is(1); }
 bool is_anywhere(const Steps&, const ir::Shape&) { return true; }
 
 void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in_memory) {
-  bool backward = args.size() > 6;
+  bool backward = AttentionNode(args).backward;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!args[i].is<Value>()) continue;
     bool vector = backward && i > 4;
@@ -63,7 +62,8 @@ bool reads(const Node& n, const Stored& stored) {
     return std::all_of(args.begin(), args.end(),
                        [&](size_t i) { return reads_in_place(stored, n.arg<Value>(i), readable); });
   };
-  return all(heads_of(n), are_heads) && all(vectors_of(n), is_contiguous);
+  AttentionNode call(n.args);
+  return all(heads_of(call), are_heads) && all(vectors_of(call), is_contiguous);
 }
 
 std::optional<Covered> covers(const ir::Graph&, const Node& n) {
@@ -127,17 +127,17 @@ class AttentionCall final : public DeviceCall {
     const Node& first = *g.graph->outputs()[0].value.node;
     PackedGradients packed(first);
     const Node& n = packed ? *packed.attention() : first;
-    backward_ = is_backward(n);
-    const ir::Shape &query = type_of(n.arg<Value>(first_head(n))).shape,
-                    &key = type_of(n.arg<Value>(first_head(n) + 1)).shape;
-    kind_ = {type_of(n.arg<Value>(first_head(n))).dtype, query[3].constant(), is_causal(n)};
-    scale_ = n.args.back().get<double>();
+    AttentionNode call(n.args);
+    backward_ = call.backward;
+    const ir::Shape &query = query_of(n).shape, &key = type_of(n.arg<Value>(call.query + 1)).shape;
+    kind_ = {query_of(n).dtype, query[3].constant(), call.causal};
+    scale_ = n.arg<double>(call.scale);
     batches_ = SizeProgram(query[0]);
     heads_ = SizeProgram(query[1]);
     queries_ = SizeProgram(query[2]);
     keys_ = SizeProgram(key[2]);
-    for (size_t i : heads_of(n)) operands_.emplace_back(source_of(g, n.arg<Value>(i), are_heads));
-    for (size_t i : vectors_of(n)) operands_.emplace_back(source_of(g, n.arg<Value>(i), is_contiguous));
+    for (size_t i : heads_of(call)) operands_.emplace_back(source_of(g, n.arg<Value>(i), are_heads));
+    for (size_t i : vectors_of(call)) operands_.emplace_back(source_of(g, n.arg<Value>(i), is_contiguous));
     for (uint32_t r = 0; r < n.types.size(); ++r)
       if (packed) {
         Part part = packed.part(r, strides_of(g, 0));
