@@ -58,10 +58,10 @@ struct AttentionBlock {
     Expr row, key;  // steps of elements
   };
   std::optional<Mask> mask = {};
-  /// With a key, which keeps elements by their place in the whole's scores: that of the first, and elements of a row of them.
+  /// With a mask of what it keeps, and the elements from row to row in that.
   struct Dropout {
     double p;
-    Expr first, row;
+    Expr row;
   };
   std::optional<Dropout> dropout = {};
   /// Of the mask's gradient: over which of its two dimensions it is summed up, and the step from row to row in what it is added to.
@@ -71,14 +71,16 @@ struct AttentionBlock {
   };
   std::optional<MaskSum> mask_sum = {};
 };
-/// Of query [rows, features], key and value [keys, features], the mask if there is one, and the key of dropout; then what the blocks before it gave, which it goes on with in its place: the
+/// Of query [rows, features], key and value [keys, features], the mask if there is one, and what dropout keeps; then what the blocks before it gave, which it goes on with in its place: the
 /// largest scores (at first -infinity) and sums of exponentials [rows], and their products with the values [rows, features].
 std::unique_ptr<ir::Graph> attention_block(const AttentionBlock& block, ir::Facts& facts);
 /// Of these three: the output and the logarithms of the sums.
 std::unique_ptr<ir::Graph> attention_end(const AttentionBlock& block, ir::Facts& facts);
-/// Of the output's cotangent, query, key, value, the mask if there is one, the key of dropout, output and logarithms; then sums of the cotangents of query, key
+/// Of the output's cotangent, query, key, value, the mask if there is one, what dropout keeps, output and logarithms; then sums of the cotangents of query, key
 /// and value, and of the mask if asked for, in place.
 std::unique_ptr<ir::Graph> attention_block_backward(const AttentionBlock& block, ir::Facts& facts);
+/// Of the key of dropout: what it keeps of the first scores, `rows` in number.
+std::unique_ptr<ir::Graph> attention_kept(const AttentionBlock& block, ir::Facts& facts);
 /// One of these sums in the operands' dtype.
 std::unique_ptr<ir::Graph> attention_backward_end(const AttentionBlock& block, ir::Facts& facts);
 

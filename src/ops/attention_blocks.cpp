@@ -1,7 +1,6 @@
 #include "ops/attention.h"
 #include "ops/attention_math.h"
 #include "ops/decompose.h"
-#include "ops/random_key.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
 #include "ops/softmax.h"
@@ -22,13 +21,8 @@ class BlockGraph {
     AttentionOperands o = attention_operands({q, k, v, mask(), false, block_.scale});
     o.diagonal = block_.diagonal;
     if (!block_.dropout) return o;
-    const auto& [p, first, row] = *block_.dropout;
-    Value key = graph_->add_input({DType::Int64, {2}, false});
-    auto number = [](Expr e) { return size_tensor(e, {}, DType::Int64); };
-    Value index =
-        prim::iota(o.scores, 2, DType::Int64) * number(row) + prim::iota(o.scores, 3, DType::Int64) + number(first);
-    o.kept = ge(uniform_of(words(key, index), DType::Float32), p);
-    o.dropout = p;
+    o.kept = of_scores(DType::Bool, block_.dropout->row, 1);
+    o.dropout = block_.dropout->p;
     return o;
   }
   Value mask_sum() {
@@ -36,6 +30,7 @@ class BlockGraph {
     Shape shape = {1, 1, sum.over_rows ? Expr(1) : block_.rows, sum.over_keys ? Expr(1) : block_.keys};
     return graph_->add_input({opmath(block_.dtype), shape, false}, "", std::vector<Expr>{0, 0, sum.row, 1});
   }
+  Value key() { return graph_->add_input({DType::Int64, {2}, false}); }
   /// In the place of an input, or in memory of its own.
   void output(Value v, Value into = {}) { graph_->outputs().push_back({v, into ? graph_->input_index(into) : -1, {}}); }
   std::unique_ptr<ir::Graph> take() { return std::move(graph_); }
@@ -43,8 +38,10 @@ class BlockGraph {
  private:
   Value mask() {
     if (!block_.mask) return {};
-    std::vector<Expr> steps = {0, 0, block_.mask->row, block_.mask->key};
-    return graph_->add_input({block_.mask->dtype, {1, 1, block_.rows, block_.keys}, false}, "", std::move(steps));
+    return of_scores(block_.mask->dtype, block_.mask->row, block_.mask->key);
+  }
+  Value of_scores(DType dtype, Expr row, Expr key) {
+    return graph_->add_input({dtype, {1, 1, block_.rows, block_.keys}, false}, "", std::vector<Expr>{0, 0, row, key});
   }
   // With the dimensions in front that heads have.
   Value input(DType dtype, Shape shape) {
@@ -80,6 +77,12 @@ std::unique_ptr<ir::Graph> attention_end(const AttentionBlock& block, ir::Facts&
   Value safe = where(empty, constant_like(total, 1), total);
   g.output(convert(out / by_row(safe, shape_of(out)), block.dtype));
   g.output(where(empty, zeros_like(total), log(safe) + most));
+  return g.take();
+}
+
+std::unique_ptr<ir::Graph> attention_kept(const AttentionBlock& block, ir::Facts& facts) {
+  BlockGraph g(block, facts);
+  g.output(ge(uniform(g.key(), {block.rows}, DType::Float32), block.dropout->p));
   return g.take();
 }
 

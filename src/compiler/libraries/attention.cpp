@@ -15,6 +15,7 @@
 #include "compiler/passes/transform.h"
 #include "compiler/pipeline.h"
 #include "compiler/run/size_program.h"
+#include "ops/random_key.h"
 #include "runtime/thread_pool.h"
 #include "support/error.h"
 #include "support/half.h"
@@ -27,9 +28,8 @@ namespace brasa::compiler {
 namespace {
 
 // The symbols of a block's graph: kFirst is how many keys the first row attends to, and kMostRows more; kMaskRow and kSumRow how many
-// elements are from a row of the mask, and of its gradient, to the next; kScore which of all scores is the block's first, and kScores how
-// many a row has.
-enum : uint32_t { kRows, kKeys, kFirst, kMaskRow, kSumRow, kScore, kScores, kSymbols };
+// elements are from a row of the mask, and of its gradient, to the next; kScores how many scores a row of all has.
+enum : uint32_t { kRows, kKeys, kFirst, kMaskRow, kSumRow, kScores, kSymbols };
 using Symbols = std::array<int64_t, kSymbols>;
 constexpr int64_t kMostRows = 128, kMostKeys = 512;
 // Parts of a gradient that there are at least, where rows suffice.
@@ -162,6 +162,7 @@ class BlockedCall : public DeviceCall {
     options_.keep_launches = options_.size_classes = false;
     options_.lasting.clear();
     whole_ = compiled(make, kMostRows, kMostKeys);
+    if (random_) kept_ = compiled(ops::attention_kept, Expr::size(kRows), Expr::size(kKeys));
     bool even = query[2].is_constant() && key[2].is_constant() && query[2].constant() % kMostRows == 0 &&
                 key[2].constant() % kMostKeys == 0;
     if (causal_)
@@ -171,10 +172,10 @@ class BlockedCall : public DeviceCall {
   }
 
   std::shared_ptr<Executable> compiled(Make make, Expr rows, Expr keys, std::optional<Expr> diagonal = {}) const {
-    ir::Facts facts({kMostRows, kMostKeys, kMostRows, kMostKeys, kMostKeys, kMostKeys, kMostKeys});
+    ir::Facts facts({kMostRows, kMostKeys, kMostRows, kMostKeys, kMostKeys, kMostKeys});
     ops::AttentionBlock block{dtype_, features_, scale_, rows, keys, diagonal};
     if (mask_) block.mask = {mask_->dtype, Expr::size(kMaskRow), mask_->steps[3].constant()};
-    if (random_) block.dropout = {dropout_, Expr::size(kScore), Expr::size(kScores)};
+    if (random_) block.dropout = {dropout_, Expr::size(kScores)};
     if (summed_) block.mask_sum = {sums_over(2), sums_over(3), Expr::size(kSumRow)};
     std::unique_ptr<ir::Graph> graph = make(block, facts);
     graph->name = "block";
@@ -202,7 +203,7 @@ class BlockedCall : public DeviceCall {
   /// What scores have beside queries and keys.
   struct Scores {
     OfScores mask;
-    void* random;
+    const int64_t* random;  // the key of dropout
     int64_t rows, keys;
   };
   Scores scores(const Sizes& s, void* const* tensors, const int64_t* symbols) const {
@@ -211,10 +212,32 @@ class BlockedCall : public DeviceCall {
       auto step = [&](size_t d) { return mask_->steps[d](symbols); };
       mask = {mask_->data(tensors, symbols), s.heads, step(0), step(1), step(2), step(3), size_of(mask_->dtype)};
     }
-    return {mask, random_ ? random_->data(tensors, symbols) : nullptr, s.rows, s.keys};
+    const auto* random = random_ ? reinterpret_cast<const int64_t*>(random_->data(tensors, symbols)) : nullptr;
+    return {mask, random, s.rows, s.keys};
   }
-  /// The mask, and the key of dropout, are operands behind the first so many. A block of which the mask leaves nothing is not computed.
-  void run_block(const Block& b, int64_t head, const Scores& of, std::initializer_list<void*> first,
+  /// What dropout keeps of some rows of scores, a byte each.
+  class Kept {
+   public:
+    Kept(const BlockedCall& call, const Scores& of) : call_(call), of_(of) {}
+    void draw(int64_t head, int64_t row, int64_t rows) {
+      if (!of_.random) return;
+      first_ = (head * of_.rows + row) * of_.keys % ops::kWordsTogether;
+      int64_t key[] = {of_.random[0], of_.random[1] + (head * of_.rows + row) * of_.keys - first_};
+      const Symbols sizes = {first_ + rows * of_.keys};
+      bytes_.resize(static_cast<size_t>(sizes[kRows]));
+      const Operand in[] = {memory(key)}, out[] = {memory(bytes_.data())};
+      call_.kept_->run(sizes.data(), in, out);
+    }
+    std::byte* from(int64_t key) { return of_.random ? bytes_.data() + first_ + key : nullptr; }
+
+   private:
+    const BlockedCall& call_;
+    const Scores& of_;
+    int64_t first_ = 0;
+    Scratch<std::byte> bytes_;
+  };
+  /// The mask, and what dropout keeps, are operands behind the first so many. A block of which the mask leaves nothing is not computed.
+  void run_block(const Block& b, int64_t head, const Scores& of, std::byte* kept, std::initializer_list<void*> first,
                  std::initializer_list<void*> others, int64_t sum_row = 0) const {
     SmallVector<Operand, 16> in;
     auto add = [&](void* data) {
@@ -225,12 +248,10 @@ class BlockedCall : public DeviceCall {
       if (leaves_nothing(b, head, of.mask)) return;
       add(of.mask.block(head, b.row, b.key));
     }
-    add(of.random);
+    add(kept);
     std::for_each(others.begin(), others.end(), add);
     bool all = b.rows == kMostRows && b.keys == kMostKeys && (!causal_ || b.key + b.keys <= b.row + 1);
-    const Symbols symbols = {b.rows,      b.keys,  b.row - b.key + kMostRows,
-                             of.mask.row, sum_row, (head * of.rows + b.row) * of.keys + b.key,
-                             of.keys};
+    const Symbols symbols = {b.rows, b.keys, b.row - b.key + kMostRows, of.mask.row, sum_row, of.keys};
     (all ? whole_ : part_)->run(symbols.data(), {in.data(), in.size()}, {});
   }
   bool leaves_nothing(const Block& b, int64_t head, const OfScores& mask) const {
@@ -270,7 +291,8 @@ class BlockedCall : public DeviceCall {
  private:
   SizeProgram batches_, heads_, rows_, keys_;
   CompilerOptions options_;
-  std::shared_ptr<Executable> whole_, part_;  // blocks of most rows and keys without a diagonal, and all others
+  // Blocks of most rows and keys without a diagonal, all others, and what dropout keeps.
+  std::shared_ptr<Executable> whole_, part_, kept_;
 };
 
 class AttentionCall final : public BlockedCall {
@@ -287,6 +309,7 @@ class AttentionCall final : public BlockedCall {
           out = at(tensors[results_], s, s.rows);
     auto* log_sum = static_cast<std::byte*>(tensors[results_ + 1]);
     runtime::parallel_for(s.batches * s.heads * s.blocks(), 1, [&](int64_t begin, int64_t end) {
+      Kept kept(*this, scores);
       Sums most(wide_, kMostRows), total(wide_, kMostRows), sums(wide_, kMostRows * features_);
       Scratch<std::byte> rows(static_cast<size_t>(kMostRows * out.bytes));
       for (int64_t i = begin; i < end; ++i) {
@@ -294,9 +317,11 @@ class AttentionCall final : public BlockedCall {
         most.fill(-std::numeric_limits<double>::infinity());
         total.fill(0);
         sums.fill(0);
+        kept.draw(head, row, count);
         const Operand state[] = {memory(most.at(0)), memory(total.at(0)), memory(sums.at(0))};
         for_each_block(s, row, [&](const Block& b) {
-          run_block(b, head, scores, {query.row(head, b.row), key.row(head, b.key), value.row(head, b.key)},
+          run_block(b, head, scores, kept.from(b.key),
+                    {query.row(head, b.row), key.row(head, b.key), value.row(head, b.key)},
                     {most.at(0), total.at(0), sums.at(0)});
         });
         const Symbols sizes_of_end = {count};
@@ -346,13 +371,15 @@ class AttentionBackwardCall final : public BlockedCall {
     auto add_rows = [&](Sums& sums, int64_t head, int64_t part) {
       sums.fill(0);
       Sums rows(wide_, kMostRows * features_);
+      Kept kept(*this, scores);
       for (int64_t row = part * kMostRows; row < s.rows; row += parts * kMostRows) {
         rows.fill(0);
+        kept.draw(head, row, std::min(kMostRows, s.rows - row));
         for_each_block(s, row, [&](const Block& b) {
           std::byte* to_mask = sums_rows      ? sums.at(2, b.key * by_mask.key)
                                : by_mask.data ? by_mask.block(head, b.row, b.key)
                                               : nullptr;
-          run_block(b, head, scores,
+          run_block(b, head, scores, kept.from(b.key),
                     {ct.row(head, b.row), query.row(head, b.row), key.row(head, b.key), value.row(head, b.key)},
                     {out.row(head, b.row), log_sum + (head * s.rows + b.row) * size_of(wide_), rows.at(0),
                      sums.at(0, b.key * features_), sums.at(1, b.key * features_), to_mask},
