@@ -27,6 +27,11 @@ AttentionOperands attention_operands(const HeadAttention& a) {
               " do not fit together");
   BRASA_CHECK(!a.mask || is_mask_for(dtype_of(a.mask), dtype_of(q)), op, ": expected a mask of dtype bool or ",
               name(dtype_of(q)), ", got ", a.mask ? type_of(a.mask) : Type{});
+  BRASA_CHECK(
+      !a.random || (dtype_of(a.random) == DType::Int64 && rank_of(a.random) == 1 && same_size(size_of(a.random, 0), 2)),
+      op, ": expected a generator's key, two int64 numbers, got ", a.random ? type_of(a.random) : Type{});
+  BRASA_CHECK(a.dropout >= 0 && a.dropout <= 1, op, ": dropout probability has to be between 0 and 1, but got ",
+              a.dropout);
   AttentionOperands o{to_opmath(q),
                       to_opmath(k),
                       to_opmath(v),

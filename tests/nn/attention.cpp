@@ -355,6 +355,22 @@ TEST(LongAttention, DropsWhatAllScoresDrop) {
       expect_wanted(results([&](const Tensors& in) { return compiled(in)[0]; }, x, ct), backend);
     }
   }
+  // Of other heads elements have their places in the scores of all of them.
+  auto same = [&](const std::vector<std::vector<int64_t>>& sizes, bool gqa) {
+    Tensors in;
+    for (const auto& s : sizes) in.push_back(randn(s, kFloat64).requires_grad_(true));
+    auto of = [&](const auto& f) { return [&, f](const Tensors& t) { return manual_seed(7), f(t); }; };
+    auto blocks =
+        of([&](const Tensors& t) { return scaled_dot_product_attention(t[0], t[1], t[2], {}, 0.2, true, {}, gqa); });
+    auto scores = of([&](const Tensors& t) {
+      return std::get<0>(_scaled_dot_product_attention_math(t[0], t[1], t[2], {}, 0.2, true, {}, {}, gqa));
+    });
+    Tensor ct = randn_like(scores(in));
+    Tensors is = results(blocks, in, ct), wanted = results(scores, in, ct);
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_LT(error(is[i], wanted[i]), 1e-13) << i;
+  };
+  same({{2, 1, 2, 200, 4}, {3, 2, 210, 4}, {2, 3, 1, 210, 4}}, false);
+  same({{2, 4, 200, 4}, {2, 2, 200, 4}, {2, 2, 200, 4}}, true);
   Tensors x = operands({1, 1, 512, 512, 8, false, false}, kFloat32);
   auto nothing = [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], {}, 1.0); };
   for (const Tensor& is : results(nothing, x, ones({1, 1, 512, 8}))) EXPECT_EQ(is.count_nonzero().item<int64_t>(), 0);
@@ -413,6 +429,17 @@ TEST(LongAttention, HasSecondDerivatives) {
     Tensors is = second(true), wanted = second(false);
     for (size_t i = 0; i < 3; ++i) EXPECT_LT(error(is[i], wanted[i]), 1e-12) << i;
   }
+  // With dropout and a learned mask, too.
+  x.push_back(randn({530}, kFloat64).requires_grad_(true));
+  auto of_mask = [&](bool by_blocks) {
+    manual_seed(8);
+    Tensor out = by_blocks ? scaled_dot_product_attention(x[0], x[1], x[2], x[3], 0.3)
+                           : std::get<0>(_scaled_dot_product_attention_math(x[0], x[1], x[2], x[3], 0.3));
+    Tensors g = autograd::grad({out.square().sum()}, {x[0], x[3]}, {}, std::nullopt, true);
+    return autograd::grad({g[0].square().sum() + g[1].square().sum()}, x);
+  };
+  Tensors is = of_mask(true), wanted = of_mask(false);
+  for (size_t i = 0; i < 4; ++i) EXPECT_LT(error(is[i], wanted[i]), 1e-12) << i;
 }
 
 // Whatever is not zero is true.
