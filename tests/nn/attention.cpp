@@ -263,7 +263,8 @@ TEST(LongAttention, GradientsOfGraphsForAGpu) {
   int64_t heads = 4, queries = 600, keys = 1000, scores = heads * queries * keys * 4;
   Tensor q = randn({1, heads, queries, 8}), k = randn({1, heads, keys, 8}), v = randn({1, heads, keys, 8}),
          mask = randn({queries, keys}), ct = randn_like(q), seed = zeros({}, kInt64);
-  auto [out, log_sum] = _scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, false, mask);
+  auto forward = _scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, false, mask);
+  const Tensor &out = std::get<0>(forward), &log_sum = std::get<1>(forward);
   auto efficient = [&](bool by_mask) {
     return _scaled_dot_product_efficient_attention_backward(ct, q, k, v, mask, out, log_sum, seed, seed, 0.0,
                                                             {true, true, true, by_mask}, false);
