@@ -377,6 +377,45 @@ TEST(LongAttention, DropsWhatAllScoresDrop) {
   for (const Tensor& is : results(nothing, x, ones({1, 1, 512, 8}))) EXPECT_EQ(is.count_nonzero().item<int64_t>(), 0);
 }
 
+// Calls of drawn sizes, causal or with masks for some or all of their dimensions, with dropout or without it.
+TEST(LongAttention, DrawnCallsAreThoseOfAllScores) {
+  for (int64_t seed = 100; seed < 112; ++seed) {
+    manual_seed(seed);
+    auto drawn = [](int64_t least, int64_t most) { return randint(least, most + 1, {}, kInt64).item<int64_t>(); };
+    Case c{drawn(1, 3),  drawn(1, 3),      drawn(192, 700), drawn(192, 1100),
+           drawn(1, 20), drawn(0, 2) == 0, drawn(0, 1) == 0};
+    auto some_of = [&](int64_t size) { return drawn(0, 1) == 0 ? 1 : size; };
+    std::vector<int64_t> sizes = {some_of(c.batch), some_of(c.heads), some_of(c.queries), c.keys};
+    int64_t kind = c.causal ? 0 : drawn(0, 2);  // of mask: none, bools, floats
+    double p = drawn(0, 1) == 0 ? 0 : 0.3;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + testing::PrintToString(c) + ", mask " + std::to_string(kind) +
+                 " of " + testing::PrintToString(sizes) + ", dropout " + std::to_string(p));
+    Tensors x = operands(c, kFloat64);
+    Tensor bools = rand(sizes) > 0.4;
+    if (kind == 2) x.push_back(randn(sizes, kFloat64).requires_grad_(true));
+    auto mask = [&](const Tensors& in) -> std::optional<Tensor> {
+      if (kind == 0) return std::nullopt;
+      return kind == 1 ? bools : in[3];
+    };
+    auto by_blocks = [&](const Tensors& in) {
+      manual_seed(seed);
+      return scaled_dot_product_attention(in[0], in[1], in[2], mask(in), p, c.causal);
+    };
+    auto by_all_scores = [&](const Tensors& in) {
+      manual_seed(seed);
+      return std::get<0>(_scaled_dot_product_attention_math(in[0], in[1], in[2], mask(in), p, c.causal));
+    };
+    auto compiled = compile([&](const Tensors& in) { return Tensors{by_blocks(in)}; });
+    Tensor ct = randn({c.batch, c.heads, c.queries, c.features}, kFloat64);
+    Tensors wanted = results(by_all_scores, x, ct), eager = results(by_blocks, x, ct),
+            of_graph = results([&](const Tensors& in) { return compiled(in)[0]; }, x, ct);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_LT(error(eager[i], wanted[i]), 1e-12) << "result " << i;
+      EXPECT_LT(error(of_graph[i], wanted[i]), 1e-12) << "compiled, result " << i;
+    }
+  }
+}
+
 TEST(LongAttention, DropoutHasNoMatrixOfScores) {
   int64_t length = 1024, heads = 8;
   Tensors x = operands({1, heads, length, length, 8, false, false}, kFloat32);
