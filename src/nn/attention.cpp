@@ -34,18 +34,22 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
   Tensor q = project(query, 0, o.q_proj_weight()), k = project(key, 1, o.k_proj_weight()),
          v = project(value, 2, o.v_proj_weight());
 
-  auto additive = [&](const Tensor& mask) {
-    if (mask.scalar_type() != kBool && mask.scalar_type() != kByte) return mask.to(q.scalar_type());
-    return zeros(mask.sizes(), q.options()).masked_fill(mask.to(kBool), -HUGE_VAL);
+  // Both true where to attend, if both are given as bools; else numbers that are added.
+  auto is_bool = [](const Tensor& m) { return m.scalar_type() == kBool || m.scalar_type() == kByte; };
+  auto is_bool_or_none = [&](const Tensor& m) { return !m.defined() || is_bool(m); };
+  bool bools = is_bool_or_none(o.attn_mask()) && is_bool_or_none(o.key_padding_mask());
+  auto prepared = [&](const Tensor& m) {
+    if (!m.defined()) return m;
+    if (bools) return m.to(kBool).logical_not();
+    return is_bool(m) ? zeros(m.sizes(), q.options()).masked_fill(m.to(kBool), -HUGE_VAL) : m.to(q.scalar_type());
   };
-  Tensor mask = o.attn_mask().defined() ? additive(o.attn_mask()) : Tensor();
-  Tensor padding = o.key_padding_mask().defined() ? additive(o.key_padding_mask()) : Tensor();
+  Tensor mask = prepared(o.attn_mask()), padding = prepared(o.key_padding_mask());
   // A key that is added is never masked.
   auto extend = [&](const Tensor& more_keys, const Tensor& more_values, int64_t dim) {
     k = cat({k, more_keys.to(k.scalar_type())}, dim);
     v = cat({v, more_values.to(v.scalar_type())}, dim);
-    if (mask.defined()) mask = constant_pad_nd(mask, {0, 1});
-    if (padding.defined()) padding = constant_pad_nd(padding, {0, 1});
+    if (mask.defined()) mask = constant_pad_nd(mask, {0, 1}, bools);
+    if (padding.defined()) padding = constant_pad_nd(padding, {0, 1}, bools);
   };
   if (o.bias_k().defined()) {
     BRASA_CHECK(!o.static_k().defined() && !o.static_v().defined(),
@@ -67,14 +71,17 @@ std::tuple<Tensor, Tensor> multi_head_attention_forward(const Tensor& query, con
     BRASA_CHECK(padding.size(0) == batch && padding.size(1) == source, "MultiheadAttention: key_padding_mask ",
                 padding.sizes(), " must be [", batch, ", ", source, "]");
     padding = padding.view({batch, 1, 1, source});
-    mask = mask.defined() ? mask + padding : padding;
+    if (mask.defined())
+      mask = bools ? mask.logical_and(padding) : mask + padding;
+    else
+      mask = padding;
   }
 
   double dropout_p = o.training() ? o.dropout_p() : 0.0;
   Tensor context, weights;
   if (o.need_weights()) {
     Tensor scores = matmul(q * (1 / std::sqrt(static_cast<double>(head_dim))), k.transpose(-2, -1));
-    if (mask.defined()) scores = scores + mask;
+    if (mask.defined()) scores = bools ? scores.masked_fill(mask.logical_not(), -HUGE_VAL) : scores + mask;
     weights = brasa::dropout(brasa::softmax(scores, -1), dropout_p, o.training());
     context = matmul(weights, v);
     if (o.average_attn_weights()) weights = weights.mean(1);

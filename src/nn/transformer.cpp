@@ -57,7 +57,7 @@ void TransformerEncoderLayerImpl::reset_parameters() {
 
 Tensor TransformerEncoderLayerImpl::forward(const Tensor& src, const Tensor& src_mask,
                                             const Tensor& src_key_padding_mask) {
-  Tensor attended = std::get<0>(self_attn(src, src, src, src_key_padding_mask, true, src_mask));
+  Tensor attended = std::get<0>(self_attn(src, src, src, src_key_padding_mask, false, src_mask));
   Tensor x = norm1(src + dropout1(attended));
   return norm2(x + dropout2(linear2(dropout(activated(options.activation(), linear1(x))))));
 }

@@ -4,6 +4,7 @@
 
 #include "ops/complex.h"
 #include "ops/promotion.h"
+#include "ops/random_key.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -460,12 +461,8 @@ Value uniform(Value key, const Shape& shape, DType dtype) {
   Value seed = broadcast_to(squeeze(narrow(key, 0, 0, 1), 0), {n});
   Value offset = broadcast_to(squeeze(narrow(key, 0, 1, 1), 0), {n});
   Value bits = prim::reshape(prim::philox(seed, offset, prim::iota({n}, 0, DType::Int64)), shape);
-  // Each element draws one 32-bit word; float64 takes the word as its top 32 bits, so that the stream is the same.
-  Value word =
-      pointwise("bit_and", convert(bits, DType::Int64), full(Number(int64_t{0xffffffff}), shape, DType::Int64));
-  if (dtype == DType::Float64) return convert(word, DType::Float64) * 0x1p-32;
-  Value top = pointwise("shr", word, full(8, shape, DType::Int64));
-  return convert(convert(top, DType::Float32) * 0x1p-24, dtype);
+  return uniform_of(
+      pointwise("bit_and", convert(bits, DType::Int64), full(Number(int64_t{0xffffffff}), shape, DType::Int64)), dtype);
 }
 
 }  // namespace brasa::ops

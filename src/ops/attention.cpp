@@ -86,18 +86,20 @@ Value as_heads(Value v, const Shape& batch) {
   return rank_of(v) > 4 ? merge_dims(v, 0, rank_of(v) - 4) : v;
 }
 
-std::optional<Value> of_heads(Value q, Value k, Value v, Value mask, bool causal, std::optional<double> scale) {
-  static constinit Lazy<const Row&> row(
+std::optional<Value> of_heads(const HeadAttention& a) {
+  static constinit Lazy<const Row&> without(
       []() -> auto& { return at("aten::_scaled_dot_product_flash_attention_for_cpu"); });
-  if (Builder::current().keeps(*row)) {
-    bool fits = same_size(size_of(q, 3), size_of(v, 3)) && !same_size(size_of(q, 3), 0) &&
-                (!mask || (rank_of(mask) <= 4 && is_mask_for(dtype_of(mask), dtype_of(q))));
+  static constinit Lazy<const Row&> with([]() -> auto& { return at("brasa::attention_with_dropout"); });
+  Arg mask = a.mask ? Arg(a.mask) : Arg(), scale = a.scale ? Arg(*a.scale) : Arg();
+  if (Builder::current().keeps(a.random ? *with : *without)) {
+    bool fits = same_size(size_of(a.query, 3), size_of(a.value, 3)) && !same_size(size_of(a.query, 3), 0) &&
+                (!a.mask || (rank_of(a.mask) <= 4 && is_mask_for(dtype_of(a.mask), dtype_of(a.query))));
     if (!fits) return std::nullopt;
-    return Builder::current().call(*row,
-                                   {q, k, v, 0.0, causal, mask ? Arg(mask) : Arg(), scale ? Arg(*scale) : Arg()})[0];
+    if (!a.random) return Builder::current().call(*without, {a.query, a.key, a.value, 0.0, a.causal, mask, scale})[0];
+    return Builder::current().call(*with, {a.query, a.key, a.value, mask, a.random, a.dropout, a.causal, scale})[0];
   }
-  if (auto whole = attention_of_target(q, k, v, mask, causal, scale)) return (*whole)[0];
-  return mask ? masked_attention_of_target(q, k, v, mask, scale) : std::nullopt;
+  if (auto whole = attention_of_target(a)) return (*whole)[0];
+  return a.mask && !a.random ? masked_attention_of_target(a.query, a.key, a.value, a.mask, a.scale) : std::nullopt;
 }
 
 // By a kernel of the target, where it has one; or as the row whose derivative reads its results, where rows with derivatives stay.
@@ -119,7 +121,12 @@ std::optional<Value> whole(const Attention& a, bool grouped_heads, std::optional
     all.insert(all.end(), {a.length(), a.sources()});
     mask = merge_dims(broadcast_to(mask, all), 0, n - 2);
   }
-  auto out = of_heads(as_heads(a.query, batch), as_heads(k, batch), as_heads(v, batch), mask, a.causal, scale);
+  HeadAttention heads{as_heads(a.query, batch), as_heads(k, batch), as_heads(v, batch), mask, a.causal, scale};
+  if (a.dropout > 0) {
+    heads.random = derived_key(a.random);
+    heads.dropout = a.dropout;
+  }
+  auto out = of_heads(heads);
   if (!out) return out;
   Shape shape = batch;
   shape.insert(shape.end(), {a.length(), size_of(a.value, a.rank() - 1)});
@@ -205,8 +212,7 @@ Value attention(Value q, Value k, Value v, Value mask, double dropout, bool caus
   Attention a = checked(q, k, v, mask, dropout, causal, scale);
   a.random = key;
   BRASA_CHECK(dropout == 0 || key, "scaled_dot_product_attention: dropout needs a generator");
-  if (dropout == 0)
-    if (auto out = whole(a, gqa, scale)) return *out;
+  if (auto out = whole(a, gqa, scale)) return *out;
   return attend(a, gqa)[0];
 }
 

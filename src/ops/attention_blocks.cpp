@@ -18,10 +18,19 @@ class BlockGraph {
   Value by_row() { return input(opmath(block_.dtype), {block_.rows}); }
   Value sum(Expr length) { return input(opmath(block_.dtype), {length, block_.features}); }
   AttentionOperands of(Value q, Value k, Value v) {
-    AttentionOperands o = attention_operands(q, k, v, 0, false, mask(), block_.scale);
+    AttentionOperands o = attention_operands({q, k, v, mask(), false, block_.scale});
     o.diagonal = block_.diagonal;
+    if (!block_.dropout) return o;
+    o.kept = of_scores(DType::Bool, block_.dropout->row, 1);
+    o.dropout = block_.dropout->p;
     return o;
   }
+  Value mask_sum() {
+    const auto& sum = *block_.mask_sum;
+    Shape shape = {1, 1, sum.over_rows ? Expr(1) : block_.rows, sum.over_keys ? Expr(1) : block_.keys};
+    return graph_->add_input({opmath(block_.dtype), shape, false}, "", std::vector<Expr>{0, 0, sum.row, 1});
+  }
+  Value key() { return graph_->add_input({DType::Int64, {2}, false}); }
   /// In the place of an input, or in memory of its own.
   void output(Value v, Value into = {}) { graph_->outputs().push_back({v, into ? graph_->input_index(into) : -1, {}}); }
   std::unique_ptr<ir::Graph> take() { return std::move(graph_); }
@@ -29,8 +38,10 @@ class BlockGraph {
  private:
   Value mask() {
     if (!block_.mask) return {};
-    std::vector<Expr> steps = {0, 0, block_.mask->row, block_.mask->key};
-    return graph_->add_input({block_.mask->dtype, {1, 1, block_.rows, block_.keys}, false}, "", std::move(steps));
+    return of_scores(block_.mask->dtype, block_.mask->row, block_.mask->key);
+  }
+  Value of_scores(DType dtype, Expr row, Expr key) {
+    return graph_->add_input({dtype, {1, 1, block_.rows, block_.keys}, false}, "", std::vector<Expr>{0, 0, row, key});
   }
   // With the dimensions in front that heads have.
   Value input(DType dtype, Shape shape) {
@@ -53,7 +64,7 @@ std::unique_ptr<ir::Graph> attention_block(const AttentionBlock& block, ir::Fact
   Value s = attention_scores(o), now = prim::binary("max", most, prim::reduce(s, {3}, "max"));
   Value finite = where(eq(now, -kInfinity), zeros_like(now), now);
   Value e = exp_beside_one(s - by_row(finite, o.scores)), before = exp_beside_one(most - finite);
-  Value by_value = prim::dot_general(to_opmath(convert(e, block.dtype)), o.value, {3}, {2}, {0, 1}, {0, 1});
+  Value by_value = prim::dot_general(to_opmath(convert(dropped(o, e), block.dtype)), o.value, {3}, {2}, {0, 1}, {0, 1});
   g.output(now, most);
   g.output(total * before + prim::reduce(e, {3}, "add"), total);
   g.output(out * by_row(before, shape_of(out)) + by_value, out);
@@ -66,6 +77,12 @@ std::unique_ptr<ir::Graph> attention_end(const AttentionBlock& block, ir::Facts&
   Value safe = where(empty, constant_like(total, 1), total);
   g.output(convert(out / by_row(safe, shape_of(out)), block.dtype));
   g.output(where(empty, zeros_like(total), log(safe) + most));
+  return g.take();
+}
+
+std::unique_ptr<ir::Graph> attention_kept(const AttentionBlock& block, ir::Facts& facts) {
+  BlockGraph g(block, facts);
+  g.output(ge(uniform(g.key(), {block.rows}, DType::Float32), block.dropout->p));
   return g.take();
 }
 
@@ -83,6 +100,13 @@ std::unique_ptr<ir::Graph> attention_block_backward(const AttentionBlock& block,
   Value sums[] = {g.sum(block.rows), g.sum(block.keys), g.sum(block.keys)};
   auto by = attention_cotangents(o, ct, log_sum, attention_inner(ct, {}, out));
   for (size_t i = 0; i < 3; ++i) g.output(sums[i] + by[i], sums[i]);
+  if (!block.mask_sum) return g.take();
+  Value all = g.mask_sum();
+  Dims over;
+  if (block.mask_sum->over_rows) over.push_back(2);
+  if (block.mask_sum->over_keys) over.push_back(3);
+  Value sum = over.empty() ? by[3] : prim::reshape(prim::reduce(by[3], over, "add"), shape_of(all));
+  g.output(all + sum, all);
   return g.take();
 }
 

@@ -14,20 +14,29 @@ namespace {
 
 // --- flash attention ---
 
-// Where it is not known, the example's answer becomes a fact.
-bool is_long(Expr length) { return same_size(ir::min(length, kLongAttention), kLongAttention); }
+void check_without_dropout(double dropout) {
+  BRASA_CHECK(dropout == 0, "_scaled_dot_product_flash_attention_for_cpu: Currently do not support dropout > 0, got ",
+              dropout);
+}
 
-// A call of the row, if the target takes one. `heads` are operands [N, heads, length, features], queries and keys first; the scale, which is
-// last, is 1/√features if not given. Kernels are made for a number of features: where it is not known, the example's becomes a fact.
+// Where it is not known, the example's answer becomes a fact.
+bool is_long(Expr length, bool causal) {
+  int64_t least = long_attention(causal);
+  return same_size(ir::min(length, least), least);
+}
+
+// A call of prim::attention or its derivative, if the target takes one; its scale is given here. `heads` are operands [N, heads, length,
+// features]. Kernels are made for a number of features: where it is not known, the example's becomes a fact.
 std::optional<std::vector<Value>> by_target(const Row& row, Args args, const std::vector<size_t>& heads,
                                             std::optional<double> scale) {
   ir::Facts& facts = Builder::current().facts();
   auto at = [&](size_t i) { return args[i].get<Value>(); };
-  Value q = at(heads[0]), k = at(heads[1]);
+  AttentionNode call(args);
+  Value q = at(call.query), k = at(call.query + 1);
   Expr features = facts.known(size_of(q, 3));
   if (!features.is_constant() && !facts.has_hint(features)) return std::nullopt;
   if (!features.is_constant()) features = facts.hint(features);
-  args.emplace_back(scale.value_or(1 / std::sqrt(static_cast<double>(features.constant()))));
+  args[call.scale] = scale.value_or(1 / std::sqrt(static_cast<double>(features.constant())));
   auto with_features = [](Value x, Expr count) {
     Shape shape = shape_of(x);
     shape[3] = count;
@@ -50,32 +59,28 @@ std::optional<std::vector<Value>> by_target(const Row& row, Args args, const std
     if (takes(1)) same_size(size_of(q, 3), features);
     return std::nullopt;
   }
-  if (!takes(features, 1) && !(is_long(size_of(q, 2)) && is_long(size_of(k, 2)))) return std::nullopt;
+  if (!takes(features, 1) && !(is_long(size_of(q, 2), call.causal) && is_long(size_of(k, 2), call.causal)))
+    return std::nullopt;
   for (size_t i : heads) {
     if (!same_size(size_of(at(i), 3), features)) return std::nullopt;
     args[i] = prim::reshape(at(i), with_features(at(i), features));
   }
   return Builder::current().call(row, std::move(args));
 }
+Arg optional_arg(Value v) { return v ? Arg(v) : Arg(); }
+Value optional_value(const Arg& a) { return a.is_none() ? Value{} : a.get<Value>(); }
 Arg mask_of_scores(Value mask, const Shape& scores) { return mask ? Arg(broadcast_to(mask, scores)) : Arg(); }
 
-std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causal, Value mask,
-                           std::optional<double> scale) {
-  AttentionOperands o = attention_operands(q, k, v, dropout, causal, mask, scale);
-  if (auto whole = attention_of_target(q, k, v, mask, causal, scale)) return *whole;
-  return attention_by_scores(o, q, v);
+std::array<Value, 2> attended(const HeadAttention& a) {
+  AttentionOperands o = attention_operands(a);
+  if (auto whole = attention_of_target(a)) return *whole;
+  return attention_by_scores(o, a.query, a.value);
 }
 
-std::array<Value, 4> cotangents(const AttentionOperands& o, Value g, Value q, Value k, Value v, Value log_sum,
+std::array<Value, 4> cotangents(const HeadAttention& a, const AttentionOperands& o, Value g, Value log_sum,
                                 Value inner) {
   auto [dq, dk, dv, added] = attention_cotangents(o, g, log_sum, inner);
-  return {convert(dq, dtype_of(q)), convert(dk, dtype_of(k)), convert(dv, dtype_of(v)), added};
-}
-
-std::array<Value, 4> pulled_back(const AttentionOperands& o, Value g, Value g_log, Value q, Value k, Value v, Value out,
-                                 Value log_sum) {
-  check_same_shape("_scaled_dot_product_flash_attention_for_cpu_backward", g, q);
-  return cotangents(o, g, q, k, v, log_sum, attention_inner(g, g_log, out));
+  return {convert(dq, dtype_of(a.query)), convert(dk, dtype_of(a.key)), convert(dv, dtype_of(a.value)), added};
 }
 
 // --- attention that a target computes whole: prim::attention and its derivative, with heads beside each other in their results ---
@@ -84,86 +89,117 @@ Value heads_inside(Value v) { return transpose(v, 1, 2); }
 // The same of what a target gave, whose number of features is known.
 Value heads_inside(Value v, const Shape& shape) { return prim::reshape(heads_inside(v), shape); }
 
-std::array<Value, 2> whole(Value q, Value k, Value v, Value mask, bool causal, double scale) {
-  auto [out, log_sum] = attention_by_scores(attention_operands(q, k, v, 0, causal, mask, scale), q, v);
+std::array<Value, 2> whole(Value q, Value k, Value v, Value mask, Value random, bool causal, double scale,
+                           double dropout) {
+  HeadAttention a{q, k, v, mask, causal, scale, random, dropout};
+  auto [out, log_sum] = attention_by_scores(attention_operands(a), q, v);
   return {heads_inside(out), log_sum};
 }
-std::array<Value, 3> whole_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, Value mask,
-                                    bool causal, double scale) {
-  Value inner = attention_inner(g, {}, out);
-  AttentionOperands o = attention_operands(q, k, v, 0, causal, mask, scale);
-  auto [dq, dk, dv, added] = cotangents(o, g, q, k, v, log_sum, inner);
-  return {heads_inside(dq), heads_inside(dk), heads_inside(dv)};
+std::vector<Value> whole_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, Value mask,
+                                  Value random, bool causal, double scale, double dropout,
+                                  std::optional<std::vector<int64_t>> summed) {
+  HeadAttention a{q, k, v, mask, causal, scale, random, dropout};
+  auto [dq, dk, dv, added] = cotangents(a, attention_operands(a), g, log_sum, attention_inner(g, {}, out));
+  std::vector<Value> all = {heads_inside(dq), heads_inside(dk), heads_inside(dv)};
+  if (summed) all.push_back(summed->empty() ? added : sum(added, *summed, true));
+  return all;
 }
-std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
-                                    bool causal, Value mask, std::optional<double> scale) {
-  AttentionOperands o = attention_operands(q, k, v, dropout, causal, mask, scale);
+
+// --- derivatives: of operands as they are, as a target multiplies narrow floats as such ---
+
+// The dimensions of the scores that a mask has not, or has only one of.
+std::vector<Expr> summed_for(Value mask, const Shape& scores) {
+  std::vector<Expr> dims;
+  int64_t missing = 4 - rank_of(mask);
+  for (int64_t d = 0; d < 4; ++d)
+    if (d < missing || (same_size(size_of(mask, d - missing), 1) && !same_size(scores[d], 1))) dims.emplace_back(d);
+  return dims;
+}
+
+// The cotangents of query, key and value, and of an added mask if it needs one.
+std::array<Value, 4> pulled_back(const HeadAttention& a, Value g, Value out, Value log_sum, bool needs_mask) {
   constexpr const char* op = "_scaled_dot_product_flash_attention_for_cpu_backward";
+  const auto& [q, k, v] = std::tie(a.query, a.key, a.value);
+  AttentionOperands o = attention_operands(a);
   for (Value x : {g, out}) check_same_shape(op, x, q);
   check_rank(op, "logsumexp", log_sum, 3);
   for (int64_t d = 0; d < 3; ++d)
     BRASA_CHECK(same_size(size_of(log_sum, d), size_of(q, d)), op, ": expected a logarithm for each row of ",
                 type_of(q), ", got ", type_of(log_sum));
-  Args args = {g, q, k, v, out, log_sum, mask_of_scores(mask, o.scores), causal};
-  if (auto by = by_target(at("prim::attention_backward"), std::move(args), {1, 2, 3, 0, 4}, scale))
+  Arg summed = needs_mask ? Arg(summed_for(a.mask, o.scores)) : Arg();
+  auto of_mask = [&](Value sum) { return convert(sum_to(sum, shape_of(a.mask)), dtype_of(a.mask)); };
+  Args args = {
+      g,        q,     k,         v,     out, log_sum, mask_of_scores(a.mask, o.scores), optional_arg(a.random),
+      a.causal, Arg(), a.dropout, summed};
+  if (auto by = by_target(at("prim::attention_backward"), std::move(args), {1, 2, 3, 0, 4}, a.scale))
     return {heads_inside((*by)[0], shape_of(q)), heads_inside((*by)[1], shape_of(k)),
-            heads_inside((*by)[2], shape_of(v))};
-  auto [dq, dk, dv, added] = cotangents(o, g, q, k, v, log_sum, attention_inner(g, {}, out));
-  return {dq, dk, dv};
+            heads_inside((*by)[2], shape_of(v)), needs_mask ? of_mask((*by)[3]) : Value{}};
+  auto [dq, dk, dv, added] = cotangents(a, o, g, log_sum, attention_inner(g, {}, out));
+  return {dq, dk, dv, needs_mask ? of_mask(added) : Value{}};
 }
 
-// --- derivatives: of operands as they are, as a target multiplies narrow floats as such ---
-
-struct Differentiated {
-  Value query, key, value, mask, out, log_sum;
-  bool causal;
-  std::optional<double> scale;
-};
-using ByHeads = std::function<std::array<Value, 3>(Value g)>;
-
-// The logarithms' cotangent adds to what the output's gives, so that all that this reads is read with it, too. That and the cotangent of an added
-// mask are computed from all scores.
-std::vector<Value> differentiated(const Differentiated& a, std::span<const Value> cts, bool needs_mask,
-                                  const ByHeads& by_heads) {
-  Value g = cts[0] ? convert(cts[0], dtype_of(a.query)) : zeros_like(a.out);
-  std::vector<Value> all;
-  for (Value v : by_heads(g)) all.push_back(convert(v, dtype_of(a.query)));
-  auto by_scores = [&](Value of_out) {
-    AttentionOperands o = attention_operands(a.query, a.key, a.value, 0, a.causal, a.mask, a.scale);
-    return pulled_back(o, of_out, cts[1], a.query, a.key, a.value, a.out, a.log_sum);
-  };
+// The logarithms' cotangent adds to what the output's gives, so that all that this reads is read with it, too. That is computed from all
+// scores.
+std::vector<Value> differentiated(const HeadAttention& a, Value out, Value log_sum, std::span<const Value> cts,
+                                  bool needs_mask) {
+  needs_mask = needs_mask && a.mask && is_floating(dtype_of(a.mask));
+  Value g = cts[0] ? convert(cts[0], dtype_of(a.query)) : zeros_like(out);
+  auto all = pulled_back(a, g, out, log_sum, needs_mask);
   if (cts[1]) {
-    auto by_log = by_scores(zeros_like(g));
+    Value none = zeros_like(g);
+    auto by_log = cotangents(a, attention_operands(a), none, log_sum, attention_inner(none, cts[1], out));
     for (size_t i : {0, 1}) all[i] = all[i] + by_log[i];
+    if (needs_mask) all[3] = all[3] + convert(sum_to(by_log[3], shape_of(a.mask)), dtype_of(a.mask));
   }
-  if (a.mask) all.emplace_back();
-  if (a.mask && needs_mask && is_floating(dtype_of(a.mask)))
-    all[3] = convert(sum_to(by_scores(g)[3], shape_of(a.mask)), dtype_of(a.mask));
-  return all;
+  std::vector<Value> each(all.begin(), all.begin() + 3);
+  if (a.mask) each.push_back(all[3]);
+  if (a.random) each.emplace_back();
+  return each;
 }
 
-Value optional_value(const Arg& a) { return a.is_none() ? Value{} : a.get<Value>(); }
 Value result(const Node& n, uint32_t i) { return const_cast<Node&>(n).out(i); }
 
 std::vector<Value> whole_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>& needs) {
-  Differentiated a{
-      n.arg<Value>(0), n.arg<Value>(1), n.arg<Value>(2), optional_value(n.args[3]), heads_inside(result(n, 0)),
-      result(n, 1),    n.arg<bool>(4),  n.arg<double>(5)};
+  AttentionNode call(n.args);
+  HeadAttention a{n.arg<Value>(0),
+                  n.arg<Value>(1),
+                  n.arg<Value>(2),
+                  optional_value(n.args[call.mask]),
+                  call.causal,
+                  n.arg<double>(call.scale),
+                  optional_value(n.args[call.random]),
+                  call.dropout};
   const Value inside[] = {cts[0] ? heads_inside(cts[0]) : Value{}, cts[1]};
-  return differentiated(a, inside, needs.back(), [&](Value g) {
-    std::vector<Value> by = call_all("prim::attention_backward",
-                                     {g, a.query, a.key, a.value, a.out, a.log_sum, n.args[3], n.args[4], n.args[5]});
-    return std::array{heads_inside(by[0]), heads_inside(by[1]), heads_inside(by[2])};
-  });
+  return differentiated(a, heads_inside(result(n, 0)), result(n, 1), inside, a.mask && needs[3]);
 }
 
+std::array<Value, 2> flash(Value q, Value k, Value v, double dropout, bool causal, Value mask,
+                           std::optional<double> scale) {
+  check_without_dropout(dropout);
+  return attended({q, k, v, mask, causal, scale});
+}
+std::array<Value, 3> flash_backward(Value g, Value q, Value k, Value v, Value out, Value log_sum, double dropout,
+                                    bool causal, Value mask, std::optional<double> scale) {
+  check_without_dropout(dropout);
+  auto [dq, dk, dv, none] = pulled_back({q, k, v, mask, causal, scale}, g, out, log_sum, false);
+  return {dq, dk, dv};
+}
 std::vector<Value> flash_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>& needs) {
-  Differentiated a{
-      n.arg<Value>(0), n.arg<Value>(1), n.arg<Value>(2), optional_value(n.args[5]),
-      result(n, 0),    result(n, 1),    n.arg<bool>(4),  detail::From<std::optional<double>>::get(n.args[6])};
-  return differentiated(a, cts, needs.back(), [&](Value g) {
-    return flash_backward(g, a.query, a.key, a.value, a.out, a.log_sum, n.arg<double>(3), a.causal, a.mask, a.scale);
-  });
+  HeadAttention a{n.arg<Value>(0),           n.arg<Value>(1), n.arg<Value>(2),
+                  optional_value(n.args[5]), n.arg<bool>(4),  detail::From<std::optional<double>>::get(n.args[6])};
+  return differentiated(a, result(n, 0), result(n, 1), cts, needs.back());
+}
+
+// With dropout, of which PyTorch has no such row.
+std::array<Value, 2> with_dropout(Value q, Value k, Value v, Value mask, Value random, double dropout, bool causal,
+                                  std::optional<double> scale) {
+  return attended({q, k, v, mask, causal, scale, random, dropout});
+}
+std::vector<Value> with_dropout_vjp(const Node& n, std::span<const Value> cts, const std::vector<bool>& needs) {
+  HeadAttention a{n.arg<Value>(0),           n.arg<Value>(1), n.arg<Value>(2),
+                  optional_value(n.args[3]), n.arg<bool>(6),  detail::From<std::optional<double>>::get(n.args[7]),
+                  n.arg<Value>(4),           n.arg<double>(5)};
+  return differentiated(a, result(n, 0), result(n, 1), cts, a.mask && needs[3]);
 }
 
 // --- masked attention that a target computes whole; `at` names a row of keys and values in whose place others stand ---
@@ -177,7 +213,7 @@ Value masked(Value q, Value k, Value v, Value mask, double scale, Value at, Valu
     k = with_row(k, at, key_row);
     v = with_row(v, at, value_row);
   }
-  return heads_inside(attention_by_scores(attention_operands(q, k, v, 0, false, mask, scale), q, v)[0]);
+  return heads_inside(attention_by_scores(attention_operands({q, k, v, mask, false, scale}), q, v)[0]);
 }
 
 Type heads_type(const Type& t) { return {t.dtype, {t.shape[0], t.shape[2], t.shape[1], t.shape[3]}, false}; }
@@ -194,13 +230,20 @@ std::vector<Type> whole_type(const Args& args) {
   return {heads_type(q), {opmath(q.dtype), {q.shape[0], q.shape[1], q.shape[2]}, false}};
 }
 std::vector<Type> whole_backward_type(const Args& args) {
-  check_mask("prim::attention_backward", args[6]);
+  AttentionNode call(args);
+  check_mask("prim::attention_backward", args[call.mask]);
   std::vector<Type> out;
   for (size_t i : {1, 2, 3}) {
     const Type& t = ir::type_of(args[i].get<Value>());
     BRASA_CHECK(t.rank() == 4, "prim::attention_backward: expected heads of 4 dimensions, got ", t);
     out.push_back(heads_type(t));
   }
+  if (!call.summed) return out;
+  BRASA_CHECK(!args[call.mask].is_none(), "prim::attention_backward: expected a mask to sum up a gradient for");
+  Type by_mask = ir::type_of(args[call.mask].get<Value>());
+  by_mask.dtype = opmath(ir::type_of(args[call.query].get<Value>()).dtype);
+  for (int64_t d : *call.summed) by_mask.shape.at(static_cast<size_t>(d)) = 1;
+  out.push_back(by_mask);
   return out;
 }
 
@@ -245,25 +288,36 @@ std::array<Value, 4> efficient(Value q, Value k, Value v, Value bias, bool, doub
 std::vector<Value> efficient_backward(Value g, Value q, Value k, Value v, Value bias, Value out, Value log_sum, Value,
                                       Value, double dropout, std::vector<bool> mask, bool causal,
                                       std::optional<double> scale) {
-  auto [dq, dk, dv, added] =
-      pulled_back(attention_operands(q, k, v, dropout, causal, bias, scale), g, {}, q, k, v, out, log_sum);
-  Value none = no_result(dtype_of(q)), db = none;
-  if (mask.at(3) && bias) db = convert(sum_to(added, shape_of(bias)), dtype_of(bias));
-  return {mask[0] ? dq : none, mask[1] ? dk : none, mask[2] ? dv : none, db};
+  check_without_dropout(dropout);
+  bool needs_mask = mask.at(3) && bias;
+  auto all = pulled_back({q, k, v, bias, causal, scale}, g, out, log_sum, needs_mask);
+  Value none = no_result(dtype_of(q));
+  return {mask[0] ? all[0] : none, mask[1] ? all[1] : none, mask[2] ? all[2] : none, needs_mask ? all[3] : none};
 }
 
 }  // namespace
 
-std::optional<std::array<Value, 2>> attention_of_target(Value q, Value k, Value v, Value mask, bool causal,
-                                                        std::optional<double> scale) {
+AttentionNode::AttentionNode(const Args& args)
+    : backward(args.size() > 8),
+      query(backward ? 1 : 0),
+      mask(backward ? 6 : 3),
+      random(mask + 1),
+      scale(mask + 3),
+      causal(args[mask + 2].get<bool>()),
+      dropout(args[mask + 4].get<double>()) {
+  if (backward) summed = detail::From<std::optional<std::vector<int64_t>>>::get(args[mask + 5]);
+}
+
+std::optional<std::array<Value, 2>> attention_of_target(const HeadAttention& a) {
+  const auto& [q, k, v] = std::tie(a.query, a.key, a.value);
   if (rank_of(q) != 4 || rank_of(k) != 4 || rank_of(v) != 4) return std::nullopt;
-  if (mask && (rank_of(mask) > 4 || !is_mask_for(dtype_of(mask), dtype_of(q)))) return std::nullopt;
+  if (a.mask && (rank_of(a.mask) > 4 || !is_mask_for(dtype_of(a.mask), dtype_of(q)))) return std::nullopt;
   if (!same_size(size_of(q, 3), size_of(v, 3))) return std::nullopt;
   for (int64_t d = 0; d < 2; ++d)
     if (!same_size(size_of(q, d), size_of(k, d)) || !same_size(size_of(q, d), size_of(v, d))) return std::nullopt;
   Shape scores = {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)};
-  Args args = {q, k, v, mask_of_scores(mask, scores), causal};
-  auto whole = by_target(at("prim::attention"), std::move(args), {0, 1, 2}, scale);
+  Args args = {q, k, v, mask_of_scores(a.mask, scores), optional_arg(a.random), a.causal, Arg(), a.dropout};
+  auto whole = by_target(at("prim::attention"), std::move(args), {0, 1, 2}, a.scale);
   if (!whole) return std::nullopt;
   return std::array{heads_inside((*whole)[0], shape_of(q)), (*whole)[1]};
 }
@@ -285,25 +339,28 @@ std::optional<Value> masked_attention_of_target(Value q, Value k, Value v, Value
 void add_attention_kernels(Table& t) {
   const TensorSample q = floats(2, 2, 3, 4), k = floats(2, 2, 5, 4);
   t.prim(
-       "attention(Tensor query, Tensor key, Tensor value, Tensor? mask, bool causal, float scale) -> (Tensor output, Tensor log_sum)")
+       "attention(Tensor query, Tensor key, Tensor value, Tensor? mask, Tensor? random, bool causal, float scale, float dropout) -> (Tensor output, Tensor log_sum)")
       .doc(
-          "softmax(query · keyᵀ · scale + mask) · value as [N, length, heads, features], and the logarithms of the sums of exponentials. A mask of bools is true where to attend.")
+          "softmax(query · keyᵀ · scale + mask) · value as [N, length, heads, features], and the logarithms of the sums of exponentials. A mask of bools is true where to attend; `random` is the key of the numbers that dropout draws, one for each score.")
       .kind(Kind::Whole)
       .type(whole_type)
       .composed(whole)
       .vjp(whole_vjp)
-      .samples({{q, k, k, ir::None{}, false, 0.5},
-                {q, q, q, ir::None{}, true, 0.5},
-                {q, k, k, bools(2, 2, 3, 5), false, 0.5},
-                {q, k, k, floats(2, 2, 3, 5), false, 0.5}});
+      .samples({{q, k, k, ir::None{}, ir::None{}, false, 0.5, 0.0},
+                {q, q, q, ir::None{}, ir::None{}, true, 0.5, 0.0},
+                {q, k, k, bools(2, 2, 3, 5), ir::None{}, false, 0.5, 0.0},
+                {q, k, k, floats(2, 2, 3, 5), ints(2), false, 0.5, 0.25}});
   t.prim(
-       "attention_backward(Tensor ct, Tensor query, Tensor key, Tensor value, Tensor output, Tensor log_sum, Tensor? mask, bool causal, float scale) -> (Tensor by_query, Tensor by_key, Tensor by_value)")
-      .doc("The cotangents of query, key and value for `ct` of attention's output.")
+       "attention_backward(Tensor ct, Tensor query, Tensor key, Tensor value, Tensor output, Tensor log_sum, Tensor? mask, Tensor? random, bool causal, float scale, float dropout, int[]? summed) -> (Tensor by_query, Tensor by_key, Tensor by_value)")
+      .doc(
+          "The cotangents of query, key and value for `ct` of attention's output; behind them that of an added mask, summed up over these dimensions, if they are given.")
       .kind(Kind::Whole)
       .type(whole_backward_type)
       .composed(whole_backward)
-      .samples({{q, q, k, k, q, floats(2, 2, 3).in(2, 3), ir::None{}, false, 0.5},
-                {q, q, k, k, q, floats(2, 2, 3).in(2, 3), bools(2, 2, 3, 5), false, 0.5}});
+      .samples({{q, q, k, k, q, floats(2, 2, 3).in(2, 3), ir::None{}, ir::None{}, false, 0.5, 0.0, ir::None{}},
+                {q, q, k, k, q, floats(2, 2, 3).in(2, 3), bools(2, 2, 3, 5), ints(2), false, 0.5, 0.25, ir::None{}},
+                {q, q, k, k, q, floats(2, 2, 3).in(2, 3), floats(2, 2, 3, 5), ir::None{}, false, 0.5, 0.0,
+                 std::vector<Expr>{0, 2}}});
   t.prim(
        "masked_attention(Tensor query, Tensor key, Tensor value, Tensor mask, float scale, Tensor? at=None, Tensor? key_row=None, Tensor? value_row=None) -> Tensor")
       .doc(
@@ -322,6 +379,13 @@ void add_attention_kernels(Table& t) {
       .doc("The derivatives of attention by query, key and value (Dao et al. 2022).")
       .composed(flash_backward)
       .samples({{q, q, k, k, q, floats(2, 2, 3).in(2, 3), 0.0, true}});
+  t.op("brasa::attention_with_dropout(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, Tensor random, float dropout_p, bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor logsumexp)")
+      .doc(
+          "dropout(softmax(query · keyᵀ · scale + mask)) · value, and the logarithm of each row's sum of exponentials; `random` is the key of the numbers that are drawn.")
+      .costly()
+      .composed(with_dropout)
+      .vjp(with_dropout_vjp)
+      .samples({{q, k, k, ir::None{}, ints(2), 0.25}, {q, q, q, floats(3, 3), ints(2), 0.5, true, 0.5}});
   const char* gpu = "As _scaled_dot_product_flash_attention_for_cpu, as graphs for a GPU name it; without dropout.";
   const char* gpu_backward = "The derivatives of attention by query, key and value, as graphs for a GPU name it.";
   const TensorSample none = tensor(DType::Int64, {0}), seed = tensor(DType::Int64, {});

@@ -10,13 +10,12 @@ namespace brasa::ops {
 
 bool is_mask_for(DType mask, DType query) { return mask == DType::Bool || mask == query || mask == DType::Float32; }
 
-AttentionOperands attention_operands(Value q, Value k, Value v, double dropout, bool causal, Value mask,
-                                     std::optional<double> scale) {
+AttentionOperands attention_operands(const HeadAttention& a) {
   constexpr const char* op = "_scaled_dot_product_flash_attention_for_cpu";
+  Value q = a.query, k = a.key, v = a.value;
   BRASA_CHECK(rank_of(q) == 4 && rank_of(k) == 4 && rank_of(v) == 4, op,
               ": Accept only 4 dims inputs shape of {B, H, T, K}, got ", type_of(q), ", ", type_of(k), " and ",
               type_of(v));
-  BRASA_CHECK(dropout == 0, op, ": Currently do not support dropout > 0, got ", dropout);
   BRASA_CHECK(is_floating(dtype_of(q)) && dtype_of(q) == dtype_of(k) && dtype_of(q) == dtype_of(v), op,
               ": expected query, key and value of one floating dtype, got ", type_of(q), ", ", type_of(k), " and ",
               type_of(v));
@@ -26,19 +25,32 @@ AttentionOperands attention_operands(Value q, Value k, Value v, double dropout, 
     fits = same_size(size_of(q, d), size_of(k, d)) && same_size(size_of(q, d), size_of(v, d));
   BRASA_CHECK(fits, op, ": query ", type_of(q), ", key ", type_of(k), " and value ", type_of(v),
               " do not fit together");
-  BRASA_CHECK(!mask || is_mask_for(dtype_of(mask), dtype_of(q)), op, ": expected a mask of dtype bool or ",
-              name(dtype_of(q)), ", got ", mask ? type_of(mask) : Type{});
+  BRASA_CHECK(!a.mask || is_mask_for(dtype_of(a.mask), dtype_of(q)), op, ": expected a mask of dtype bool or ",
+              name(dtype_of(q)), ", got ", a.mask ? type_of(a.mask) : Type{});
+  BRASA_CHECK(
+      !a.random || (dtype_of(a.random) == DType::Int64 && rank_of(a.random) == 1 && same_size(size_of(a.random, 0), 2)),
+      op, ": expected a generator's key, two int64 numbers, got ", a.random ? type_of(a.random) : Type{});
+  BRASA_CHECK(a.dropout >= 0 && a.dropout <= 1, op, ": dropout probability has to be between 0 and 1, but got ",
+              a.dropout);
   AttentionOperands o{to_opmath(q),
                       to_opmath(k),
                       to_opmath(v),
-                      mask,
-                      causal ? std::optional(Expr(0)) : std::nullopt,
+                      a.mask,
+                      a.causal ? std::optional(Expr(0)) : std::nullopt,
                       {},
-                      {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)}};
+                      {size_of(q, 0), size_of(q, 1), size_of(q, 2), size_of(k, 2)},
+                      {},
+                      a.dropout};
   DType t = dtype_of(o.query);
-  o.scale = scale ? full(*scale, {}, t) : rsqrt(size_tensor(size_of(q, 3), {}, t));
+  o.scale = a.scale ? full(*a.scale, {}, t) : rsqrt(size_tensor(size_of(q, 3), {}, t));
+  if (a.random) o.kept = ge(uniform(a.random, o.scores, DType::Float32), a.dropout);
   return o;
 }
+
+Value dropped(Value p, Value kept, double dropout) {
+  return where(kept, p, zeros_like(p)) * (dropout < 1 ? 1 / (1 - dropout) : 0.0);
+}
+Value dropped(const AttentionOperands& o, Value p) { return o.kept ? dropped(p, o.kept, o.dropout) : p; }
 
 Value attention_scores(const AttentionOperands& o) {
   Value s = prim::dot_general(o.query, o.key, {3}, {3}, {0, 1}, {0, 1}) * o.scale;
@@ -56,7 +68,7 @@ std::array<Value, 2> attention_by_scores(const AttentionOperands& o, Value q, Va
   most = where(eq(most, -kInfinity), zeros_like(most), most);
   Value e = exp_beside_one(s - by_row(most, o.scores)), total = prim::reduce(e, {3}, "add");
   Value empty = eq(total, 0), safe = where(empty, constant_like(total, 1), total);
-  Value p = convert(e / by_row(safe, o.scores), dtype_of(q));
+  Value p = convert(dropped(o, e / by_row(safe, o.scores)), dtype_of(q));
   Value out = prim::dot_general(p, v, {3}, {2}, {0, 1}, {0, 1});
   return {out, where(empty, zeros_like(total), log(safe) + most)};
 }
@@ -66,15 +78,15 @@ Value attention_inner(Value g, Value g_log, Value out) {
   return g_log ? inner - g_log : inner;
 }
 
-// dV = Pᵀ dO, dS = P (dO Vᵀ - Σ dO O) scale, dQ = dS K, dK = dSᵀ Q with P = exp(S - logsumexp). Products are of operands that are rounded to the cotangent's dtype, as
+// dV = D(P)ᵀ dO, dS = P (D(dO Vᵀ) - Σ dO O) scale, dQ = dS K, dK = dSᵀ Q with P = exp(S - logsumexp) and dropout D. Products are of operands that are rounded to the cotangent's dtype, as
 // in PyTorch's kernels, so that those of narrow floats are multiplied as such.
 std::array<Value, 4> attention_cotangents(const AttentionOperands& o, Value g, Value log_sum, Value inner) {
   auto rounded = [&](Value v) { return to_opmath(convert(v, dtype_of(g))); };
   Value wide = to_opmath(g);
   Value p = exp_beside_one(attention_scores(o) - by_row(to_opmath(log_sum), o.scores));
-  Value dv = prim::dot_general(rounded(p), wide, {2}, {2}, {0, 1}, {0, 1});
+  Value dv = prim::dot_general(rounded(dropped(o, p)), wide, {2}, {2}, {0, 1}, {0, 1});
   Value dp = prim::dot_general(wide, o.value, {3}, {3}, {0, 1}, {0, 1});
-  Value added = p * (dp - by_row(inner, o.scores)), ds = rounded(added * o.scale);
+  Value added = p * (dropped(o, dp) - by_row(inner, o.scores)), ds = rounded(added * o.scale);
   Value dq = prim::dot_general(ds, o.key, {3}, {2}, {0, 1}, {0, 1});
   Value dk = prim::dot_general(ds, o.query, {2}, {2}, {0, 1}, {0, 1});
   return {dq, dk, dv, added};

@@ -4,7 +4,7 @@
 #include <limits>
 #include <optional>
 
-#include "ops/table.h"
+#include "ops/attention.h"
 
 // softmax(query · keyᵀ · scale + mask) · value and its derivative, as they are computed where no target has a kernel for them.
 namespace brasa::ops {
@@ -16,12 +16,16 @@ struct AttentionOperands {
   std::optional<Expr> diagonal;   // row 0 attends to the keys up to this one, row 1 to one more
   Value scale;
   Shape scores;
+  Value kept;  // which of the scores dropout leaves; null: all
+  double dropout = 0;
 };
 /// Whether kernels take a mask of this dtype.
 bool is_mask_for(DType mask, DType query);
-/// brasa::Error where they do not fit together. The scale is 1/√features if not given.
-AttentionOperands attention_operands(Value q, Value k, Value v, double dropout, bool causal, Value mask,
-                                     std::optional<double> scale);
+/// brasa::Error where they do not fit together.
+AttentionOperands attention_operands(const HeadAttention& attention);
+/// Probabilities, or what goes back to them, behind dropout.
+Value dropped(Value p, Value kept, double dropout);
+Value dropped(const AttentionOperands& o, Value p);
 Value attention_scores(const AttentionOperands& o);
 /// A number for each row, in the shape of what has rows of more: scores, or results.
 Value by_row(Value v, const Shape& shape);

@@ -12,6 +12,13 @@ Value words(Value key, Value index) {
   return pointwise("bit_and", convert(prim::philox(seed, offset, index), DType::Int64), Number(int64_t{0xffffffff}));
 }
 
+// Each element draws one 32-bit word; float64 takes the word as its top 32 bits, so that the stream is the same.
+Value uniform_of(Value words, DType dtype) {
+  if (dtype == DType::Float64) return convert(words, DType::Float64) * 0x1p-32;
+  Value top = pointwise("shr", words, full(8, shape_of(words), DType::Int64));
+  return convert(convert(top, DType::Float32) * 0x1p-24, dtype);
+}
+
 Value derived_key(Value key) {
   Value drawn = words(key, prim::iota({Expr(2)}, 0, DType::Int64));
   Value seed = pointwise("bit_or", pointwise("shl", narrow(drawn, 0, 0, 1), 31), narrow(drawn, 0, 1, 1));

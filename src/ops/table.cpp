@@ -46,7 +46,7 @@ void check_operands(const ir::Schema& schema, const Args& args) {
   }
   for (size_t i = 0; i < args.size(); ++i) {
     const ir::Param& p = schema.params[i];
-    if (p.type != ir::ParamType::Int || p.symbolic) continue;
+    if (p.type != ir::ParamType::Int || p.symbolic || args[i].is_none()) continue;
     auto rank = static_cast<int64_t>(dimensions_of(schema, args, p.name).size());
     auto check = [&](Expr d) {
       BRASA_CHECK(d.is_constant() && d.constant() >= 0 && d.constant() < rank, schema.base,

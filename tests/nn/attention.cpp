@@ -47,7 +47,8 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 const Case kCases[] = {
     {1, 2, 512, 512, 64, false, false}, {1, 1, 1024, 1024, 32, true, true}, {2, 1, 513, 700, 16, false, true},
     {1, 3, 641, 641, 20, true, false},  {1, 2, 1030, 515, 8, true, false},  {1, 1, 600, 1100, 1, true, true},
-    {1, 1, 2000, 512, 3, false, false}, {3, 6, 512, 513, 5, false, true},
+    {1, 1, 2000, 512, 3, false, false}, {3, 6, 512, 513, 5, false, true},   {2, 3, 192, 197, 16, true, true},
+    {1, 2, 300, 200, 24, true, false},
 };
 
 Tensors operands(const Case& c, DType dtype) {
@@ -143,14 +144,35 @@ TEST(LongAttention, TakesMasks) {
     }
 }
 
-// An added mask that is learned has a derivative.
+// Added masks that are learned, as biases by distance are, have derivatives: for each score, or one for several heads, queries or keys.
 TEST(LongAttention, MasksHaveDerivatives) {
-  manual_seed(49);
-  Case c{1, 2, 513, 600, 8, false, false};
-  Tensors x = operands(c, kFloat64);
-  x.push_back(randn({2, 1, 600}, kFloat64).requires_grad_(true));
+  Case c{2, 3, 513, 600, 8, false, false};
+  const std::vector<int64_t> all[] = {{2, 3, 513, 600}, {3, 513, 600},  {513, 600},  {1, 1, 513, 600},
+                                      {2, 1, 513, 600}, {2, 1, 1, 600}, {3, 1, 600}, {600}};
+  int64_t seed = 49;
+  for (const auto& sizes : all)
+    for (DType dtype : {kFloat64, kFloat32}) {
+      if (dtype == kFloat32 && sizes.size() != 3) continue;
+      manual_seed(++seed);
+      Tensors x = operands(c, dtype);
+      x.push_back(randn(sizes, dtype).requires_grad_(true));
+      check([](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], in[3]); },
+            [](const Tensors& in) { return by_scores(in, in[3]); }, x, "a mask of " + testing::PrintToString(sizes));
+    }
+  // What is added to a whole row changes nothing: the sums are zeros but for rounding.
+  const std::vector<int64_t> rows[] = {{3, 513, 1}, {513, 1}, {2, 3, 1, 1}, {1}, {2, 1, 513, 1}};
+  for (const auto& sizes : rows) {
+    Tensors x = operands(c, kFloat64);
+    x.push_back(randn(sizes, kFloat64).requires_grad_(true));
+    Tensor by_mask = autograd::grad({scaled_dot_product_attention(x[0], x[1], x[2], x[3]).square().sum()}, {x[3]})[0];
+    EXPECT_EQ(by_mask.sizes(), IntArrayRef(sizes));
+    EXPECT_LT(by_mask.abs().max().item<double>(), 1e-11);
+  }
+  // With narrow operands a mask may be wide, and has what they have, rounded once.
+  Tensors x = operands(c, kBFloat16);
+  x.push_back(randn({3, 513, 600}).requires_grad_(true));
   check([](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], in[3]); },
-        [](const Tensors& in) { return by_scores(in, in[3]); }, x, "an added mask");
+        [](const Tensors& in) { return by_scores(in, in[3]); }, x, "a wide mask");
 }
 
 // Whichever operands need a gradient, a call keeps what its derivative reads; the logarithms have one, too.
@@ -207,40 +229,199 @@ TEST(LongAttention, TakesOtherHeads) {
       heads({{2, 3, 4, 530, 8}, {3, 2, 530, 8}, {2, 3, 2, 530, 8}}), "shared, with a mask");
 }
 
+// What a call of `f` and its gradient hold beside the operands, in bytes.
+template <class F>
+int64_t peak(const F& f, const Tensors& x, const Tensor& ct) {
+  results(f, x, ct);
+  reset_peak_memory_stats();
+  int64_t before = memory_stats().allocated;
+  results(f, x, ct);
+  return memory_stats().peak - before;
+}
+
 TEST(LongAttention, HasNoMatrixOfScores) {
-  int64_t length = 2048, heads = 4;
-  Case c{1, heads, length, length, 16, false, false};
-  Tensors x = operands(c, kFloat32);
+  int64_t length = 2048, heads = 4, scores = heads * length * length * 4;
+  Tensors x = operands({1, heads, length, length, 16, false, false}, kFloat32);
   Tensor ct = randn({1, heads, length, 16});
   Tensor padding = arange(length).lt(1500).view({1, 1, 1, length}).expand({1, heads, length, length});
-  for (bool masked : {false, true}) {
-    auto f = [&](const Tensors& in) {
-      if (!masked) return attention(in, false)[0];
-      return scaled_dot_product_attention(in[0], in[1], in[2], padding);
-    };
-    results(f, x, ct);
-    reset_peak_memory_stats();
-    int64_t before = memory_stats().allocated;
-    results(f, x, ct);
-    int64_t scores = heads * length * length * 4;
-    EXPECT_LT(memory_stats().peak - before, scores / 4);
-  }
+  EXPECT_LT(peak([](const Tensors& in) { return attention(in, false)[0]; }, x, ct), scores / 4);
+  EXPECT_LT(peak([&](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], padding); }, x, ct),
+            scores / 4);
+}
+
+// Blocks leave half of a causal one out, so shorter ones pay.
+TEST(LongAttention, HasNoMatrixOfCausalScores) {
+  int64_t length = 256, heads = 24;
+  Tensors x = operands({1, heads, length, length, 4, true, false}, kFloat32);
+  Tensor ct = randn({1, heads, length, 4});
+  EXPECT_LT(peak([](const Tensors& in) { return attention(in, true)[0]; }, x, ct), heads * length * length * 4 / 2);
+}
+
+// The derivative as graphs for a GPU name it is the same one.
+TEST(LongAttention, GradientsOfGraphsForAGpu) {
+  manual_seed(53);
+  int64_t heads = 4, queries = 600, keys = 1000, scores = heads * queries * keys * 4;
+  Tensor q = randn({1, heads, queries, 8}), k = randn({1, heads, keys, 8}), v = randn({1, heads, keys, 8}),
+         mask = randn({queries, keys}), ct = randn_like(q), seed = zeros({}, kInt64);
+  auto forward = _scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, false, mask);
+  const Tensor &out = std::get<0>(forward), &log_sum = std::get<1>(forward);
+  auto efficient = [&](bool by_mask) {
+    return _scaled_dot_product_efficient_attention_backward(ct, q, k, v, mask, out, log_sum, seed, seed, 0.0,
+                                                            {true, true, true, by_mask}, false);
+  };
+  auto [dq, dk, dv] = _scaled_dot_product_flash_attention_for_cpu_backward(ct, q, k, v, out, log_sum, 0.0, false, mask);
+  efficient(false);
+  reset_peak_memory_stats();
+  int64_t before = memory_stats().allocated;
+  auto [by_q, by_k, by_v, none] = efficient(false);
+  EXPECT_LT(memory_stats().peak - before, scores / 2);
+  EXPECT_TRUE(equal(by_q, dq) && equal(by_k, dk) && equal(by_v, dv));
+  Tensor added = mask.detach().set_requires_grad(true);
+  Tensor wanted = autograd::grad({scaled_dot_product_attention(q, k, v, added)}, {added}, {ct})[0];
+  EXPECT_TRUE(allclose(std::get<3>(efficient(true)), wanted, 1e-4, 1e-6));
+}
+
+// The gradient of a mask for all heads is as large as it, not as all scores.
+TEST(LongAttention, AMasksGradientHasNoMatrixOfScores) {
+  int64_t length = 768, heads = 16, scores = heads * length * length * 4;
+  Tensors x = operands({1, heads, length, length, 8, false, false}, kFloat32);
+  x.push_back(randn({length, length}).requires_grad_(true));
+  Tensor ct = randn({1, heads, length, 8});
+  auto f = [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], in[3]); };
+  EXPECT_LT(peak(f, x, ct), scores / 2);
 }
 
 TEST(LongAttention, SumsAreTheSameWithAnyThreads) {
   manual_seed(45);
-  Case c{1, 2, 1300, 1300, 24, true, false};
-  Tensors x = operands(c, kFloat32);
-  Tensor ct = randn({1, 2, 1300, 24});
+  Case c{2, 2, 1300, 1300, 24, true, false};
+  Tensor ct = randn({2, 2, 1300, 24});
   int threads = get_num_threads();
-  Tensors first;
-  for (int n : {1, 3, 4}) {
-    set_num_threads(n);
-    Tensors now = results([](const Tensors& in) { return attention(in, true)[0]; }, x, ct);
-    if (first.empty()) first = now;
-    for (size_t i = 0; i < now.size(); ++i) EXPECT_TRUE(equal(now[i], first[i])) << n << " threads, result " << i;
+  const std::vector<int64_t> masks[] = {{}, {1300, 1300}, {2, 1, 1300}, {2, 1, 1, 1300}};
+  for (const auto& sizes : masks) {
+    Tensors x = operands(c, kFloat32);
+    if (!sizes.empty()) x.push_back(randn(sizes).requires_grad_(true));
+    auto f = [](const Tensors& in) {
+      return in.size() == 3 ? attention(in, true)[0] : scaled_dot_product_attention(in[0], in[1], in[2], in[3]);
+    };
+    Tensors first;
+    for (int n : {1, 3, 4}) {
+      set_num_threads(n);
+      Tensors now = results(f, x, ct);
+      if (first.empty()) first = now;
+      for (size_t i = 0; i < now.size(); ++i) EXPECT_TRUE(equal(now[i], first[i])) << n << " threads, result " << i;
+    }
   }
   set_num_threads(threads);
+}
+
+// Dropout leaves what it leaves where all scores are made, for the same state of the generator.
+TEST(LongAttention, DropsWhatAllScoresDrop) {
+  struct Drawn {
+    Case c;
+    DType dtype;
+    double p;
+    bool masked;
+  };
+  const Drawn all[] = {{{1, 2, 200, 300, 8, true, false}, kFloat64, 0.25, false},
+                       {{1, 2, 513, 600, 8, false, false}, kFloat64, 0.25, false},
+                       {{2, 3, 640, 1030, 16, false, true}, kFloat32, 0.1, false},
+                       {{2, 2, 700, 700, 8, true, true}, kFloat32, 0.5, false},
+                       {{2, 2, 530, 512, 4, false, false}, kFloat64, 0.3, true},
+                       {{1, 2, 512, 512, 16, false, false}, kBFloat16, 0.2, true}};
+  int64_t seed = 60;
+  for (const Drawn& d : all) {
+    manual_seed(++seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", " + testing::PrintToString(d.c));
+    Tensors x = operands(d.c, d.dtype);
+    if (d.masked) x.push_back(randn({d.c.queries, d.c.keys}, d.dtype).requires_grad_(true));
+    Tensor ct = randn({d.c.batch, d.c.heads, d.c.queries, d.c.features}).to(d.dtype);
+    auto mask = [&](const Tensors& in) { return d.masked ? std::optional(in[3]) : std::nullopt; };
+    auto by_blocks = [&](const Tensors& in) {
+      manual_seed(seed);
+      return scaled_dot_product_attention(in[0], in[1], in[2], mask(in), d.p, d.c.causal);
+    };
+    auto by_all_scores = [&](const Tensors& in) {
+      manual_seed(seed);
+      return std::get<0>(_scaled_dot_product_attention_math(in[0], in[1], in[2], mask(in), d.p, d.c.causal));
+    };
+    Tensors wanted = results(by_all_scores, in_float64(x), ct.to(kFloat64));
+    auto expect_wanted = [&](const Tensors& is, const std::string& by) {
+      for (size_t i = 0; i < wanted.size(); ++i)
+        EXPECT_LT(error(is[i], wanted[i]), tolerance(d.dtype)) << by << ", result " << i;
+    };
+    expect_wanted(results(by_blocks, x, ct), "eager");
+    for (std::string backend : {"inductor", "interpreter"}) {
+      if (backend == "interpreter" && &d != all) continue;  // it is slow
+      auto compiled = compile([&](const Tensors& in) { return Tensors{by_blocks(in)}; }, {.backend = backend});
+      expect_wanted(results([&](const Tensors& in) { return compiled(in)[0]; }, x, ct), backend);
+    }
+  }
+  // Of other heads elements have their places in the scores of all of them.
+  auto same = [&](const std::vector<std::vector<int64_t>>& sizes, bool gqa) {
+    Tensors in;
+    for (const auto& s : sizes) in.push_back(randn(s, kFloat64).requires_grad_(true));
+    auto of = [&](const auto& f) { return [&, f](const Tensors& t) { return manual_seed(7), f(t); }; };
+    auto blocks =
+        of([&](const Tensors& t) { return scaled_dot_product_attention(t[0], t[1], t[2], {}, 0.2, true, {}, gqa); });
+    auto scores = of([&](const Tensors& t) {
+      return std::get<0>(_scaled_dot_product_attention_math(t[0], t[1], t[2], {}, 0.2, true, {}, {}, gqa));
+    });
+    Tensor ct = randn_like(scores(in));
+    Tensors is = results(blocks, in, ct), wanted = results(scores, in, ct);
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_LT(error(is[i], wanted[i]), 1e-13) << i;
+  };
+  same({{2, 1, 2, 200, 4}, {3, 2, 210, 4}, {2, 3, 1, 210, 4}}, false);
+  same({{2, 4, 200, 4}, {2, 2, 200, 4}, {2, 2, 200, 4}}, true);
+  Tensors x = operands({1, 1, 512, 512, 8, false, false}, kFloat32);
+  auto nothing = [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], {}, 1.0); };
+  for (const Tensor& is : results(nothing, x, ones({1, 1, 512, 8}))) EXPECT_EQ(is.count_nonzero().item<int64_t>(), 0);
+}
+
+// Calls of drawn sizes, causal or with masks for some or all of their dimensions, with dropout or without it.
+TEST(LongAttention, DrawnCallsAreThoseOfAllScores) {
+  for (int64_t seed = 100; seed < 112; ++seed) {
+    manual_seed(seed);
+    auto drawn = [](int64_t least, int64_t most) { return randint(least, most + 1, {}, kInt64).item<int64_t>(); };
+    Case c{drawn(1, 3),  drawn(1, 3),      drawn(192, 700), drawn(192, 1100),
+           drawn(1, 20), drawn(0, 2) == 0, drawn(0, 1) == 0};
+    auto some_of = [&](int64_t size) { return drawn(0, 1) == 0 ? 1 : size; };
+    std::vector<int64_t> sizes = {some_of(c.batch), some_of(c.heads), some_of(c.queries), c.keys};
+    int64_t kind = c.causal ? 0 : drawn(0, 2);  // of mask: none, bools, floats
+    double p = drawn(0, 1) == 0 ? 0 : 0.3;
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + testing::PrintToString(c) + ", mask " + std::to_string(kind) +
+                 " of " + testing::PrintToString(sizes) + ", dropout " + std::to_string(p));
+    Tensors x = operands(c, kFloat64);
+    Tensor bools = rand(sizes) > 0.4;
+    if (kind == 2) x.push_back(randn(sizes, kFloat64).requires_grad_(true));
+    auto mask = [&](const Tensors& in) -> std::optional<Tensor> {
+      if (kind == 0) return std::nullopt;
+      return kind == 1 ? bools : in[3];
+    };
+    auto by_blocks = [&](const Tensors& in) {
+      manual_seed(seed);
+      return scaled_dot_product_attention(in[0], in[1], in[2], mask(in), p, c.causal);
+    };
+    auto by_all_scores = [&](const Tensors& in) {
+      manual_seed(seed);
+      return std::get<0>(_scaled_dot_product_attention_math(in[0], in[1], in[2], mask(in), p, c.causal));
+    };
+    auto compiled = compile([&](const Tensors& in) { return Tensors{by_blocks(in)}; });
+    Tensor ct = randn({c.batch, c.heads, c.queries, c.features}, kFloat64);
+    Tensors wanted = results(by_all_scores, x, ct), eager = results(by_blocks, x, ct),
+            of_graph = results([&](const Tensors& in) { return compiled(in)[0]; }, x, ct);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_LT(error(eager[i], wanted[i]), 1e-12) << "result " << i;
+      EXPECT_LT(error(of_graph[i], wanted[i]), 1e-12) << "compiled, result " << i;
+    }
+  }
+}
+
+TEST(LongAttention, DropoutHasNoMatrixOfScores) {
+  int64_t length = 1024, heads = 8;
+  Tensors x = operands({1, heads, length, length, 8, false, false}, kFloat32);
+  Tensor ct = randn({1, heads, length, 8});
+  auto f = [](const Tensors& in) { return scaled_dot_product_attention(in[0], in[1], in[2], std::nullopt, 0.1); };
+  EXPECT_LT(peak(f, x, ct), heads * length * length * 4 / 4);
 }
 
 // A row that is NaN or infinite is no other row's matter, and scores far below the largest are zeros.
@@ -288,6 +469,17 @@ TEST(LongAttention, HasSecondDerivatives) {
     Tensors is = second(true), wanted = second(false);
     for (size_t i = 0; i < 3; ++i) EXPECT_LT(error(is[i], wanted[i]), 1e-12) << i;
   }
+  // With dropout and a learned mask, too.
+  x.push_back(randn({530}, kFloat64).requires_grad_(true));
+  auto of_mask = [&](bool by_blocks) {
+    manual_seed(8);
+    Tensor out = by_blocks ? scaled_dot_product_attention(x[0], x[1], x[2], x[3], 0.3)
+                           : std::get<0>(_scaled_dot_product_attention_math(x[0], x[1], x[2], x[3], 0.3));
+    Tensors g = autograd::grad({out.square().sum()}, {x[0], x[3]}, {}, std::nullopt, true);
+    return autograd::grad({g[0].square().sum() + g[1].square().sum()}, x);
+  };
+  Tensors is = of_mask(true), wanted = of_mask(false);
+  for (size_t i = 0; i < 4; ++i) EXPECT_LT(error(is[i], wanted[i]), 1e-12) << i;
 }
 
 // Whatever is not zero is true.

@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include <brasa/brasa.h>
+#include <brasa/memory.h>
 #include <brasa/nn.h>
 #include <gtest/gtest.h>
 
@@ -109,6 +110,67 @@ TEST(Layers, AttentionWithAndWithoutWeightsAgrees) {
   EXPECT_EQ(weights[1][0][4].item<float>(), 0);
   EXPECT_FALSE(none.defined());
   EXPECT_TRUE(y.allclose(z, 1e-4, 1e-5));
+}
+
+// Masks of every kind, of drawn sizes, short and long enough for attention by blocks; no row is without a key.
+TEST(Layers, AttentionWithoutWeightsTakesMasks) {
+  for (int64_t seed = 0; seed < 8; ++seed) {
+    manual_seed(seed);
+    auto drawn = [](int64_t least, int64_t most) { return randint(least, most + 1, {}, kInt64).item<int64_t>(); };
+    int64_t batch = drawn(1, 3), heads = drawn(1, 3), length = seed % 4 ? drawn(1, 40) : drawn(512, 530),
+            keys = seed % 4 ? drawn(1, 40) : drawn(512, 700), e = heads * drawn(1, 5);
+    auto first_key = [&](const Tensor& hides) { return hides.logical_and(arange(keys).gt(0)); };
+    Tensor of_all = first_key(rand({length, keys}) > 0.6),
+           of_heads = first_key(rand({batch * heads, length, keys}) > 0.6),
+           padding = first_key(rand({batch, keys}) > 0.5);
+    auto as_floats = [](const Tensor& hides) { return randn(hides.sizes(), kFloat64).masked_fill(hides, -HUGE_VAL); };
+    const Tensor masks[] = {Tensor(), of_all, of_heads, as_floats(of_all), as_floats(of_heads)},
+                 paddings[] = {Tensor(), padding, as_floats(padding)};
+    MultiheadAttention attention(MultiheadAttentionOptions(e, heads).add_zero_attn(seed % 2 == 1));
+    attention->to(kFloat64);
+    for (const Tensor& mask : masks)
+      for (const Tensor& hidden : paddings) {
+        auto given = [](const Tensor& m) {
+          return !m.defined() ? "none" : m.scalar_type() == kBool ? "bools" : "floats";
+        };
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", mask of " + given(mask) + ", padding of " + given(hidden));
+        std::vector<Tensor> in = {randn({length, batch, e}, kFloat64), randn({keys, batch, e}, kFloat64),
+                                  randn({keys, batch, e}, kFloat64)};
+        for (Tensor& x : in) x.requires_grad_(true);
+        Tensor y = std::get<0>(attention(in[0], in[1], in[2], hidden, true, mask)),
+               z = std::get<0>(attention(in[0], in[1], in[2], hidden, false, mask)), ct = randn_like(y);
+        EXPECT_TRUE(y.allclose(z, 1e-10, 1e-12));
+        auto by_y = autograd::grad({y}, in, {ct}), by_z = autograd::grad({z}, in, {ct});
+        for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(by_y[i].allclose(by_z[i], 1e-10, 1e-12)) << i;
+      }
+  }
+}
+
+// As in Python, where a layer asks for no weights; LibTorch's gives NaN.
+TEST(Layers, ARowOfPaddingAttendsToNothing) {
+  manual_seed(5);
+  TransformerEncoderLayer layer(TransformerEncoderLayerOptions(8, 2).dropout(0));
+  Tensor x = randn({5, 2, 8}), padding = zeros({2, 5}, kBool);
+  padding[0].fill_(true);
+  for (const Tensor& given : {padding, zeros({2, 5}).masked_fill(padding, -HUGE_VAL)}) {
+    Tensor alone = layer->norm1(x + layer->self_attn->out_proj->bias);
+    Tensor wanted = layer->norm2(alone + layer->linear2(relu(layer->linear1(alone))));
+    Tensor y = layer(x, Tensor(), given);
+    EXPECT_TRUE(y.select(1, 0).allclose(wanted.select(1, 0), 1e-5, 1e-6));
+    EXPECT_FALSE(y.isnan().any().item<bool>());
+  }
+}
+
+TEST(Layers, AnEncoderLayerHasNoMatrixOfScores) {
+  int64_t length = 768, heads = 8;
+  TransformerEncoderLayer layer(TransformerEncoderLayerOptions(16, heads).dim_feedforward(16).dropout(0));
+  Tensor x = randn({length, 1, 16}), mask = TransformerImpl::generate_square_subsequent_mask(length);
+  auto step = [&] { layer(x, mask).sum().backward(); };
+  step();
+  reset_peak_memory_stats();
+  int64_t before = memory_stats().allocated;
+  step();
+  EXPECT_LT(memory_stats().peak - before, heads * length * length * 4 / 2);
 }
 
 TEST(Layers, CausalMaskHidesTheFuture) {

@@ -250,7 +250,7 @@ class FourierCall final : public DeviceCall {
       Value v = n.arg<Value>(i);
       if (i == 1 && is_zero_below(v)) continue;
       Source source = source_of(g, v, any_steps);
-      in_.push_back(operand(source.input, source.steps.offset, source.steps.of));
+      in_.emplace_back(source.input, type.dtype, source.steps);
     }
     Value factor = from_half_ && !n.args[kScale].is_none() ? n.arg<Value>(kScale) : joined_.factor;
     if (factor) factor_ = g.graph->input_index(factor);
@@ -263,11 +263,11 @@ class FourierCall final : public DeviceCall {
       std::vector<Expr> of_result = strides(0), steps;
       for (int64_t d : joined_.result_dims) steps.push_back(d < 0 ? Expr(0) : of_result[d]);
       Expr part = of_result.back();
-      out_ = {operand(inputs, 0, steps), operand(inputs, part, steps)};
+      out_ = {Located(inputs, type.dtype, {0, steps}), Located(inputs, type.dtype, {part, steps})};
       return;
     }
     bool real = from_half_ || g.library->covers != nullptr;
-    for (size_t o = 0; o < (real ? 1 : 2); ++o) out_.push_back(operand(inputs + o, 0, strides(o)));
+    for (size_t o = 0; o < (real ? 1 : 2); ++o) out_.emplace_back(inputs + o, type.dtype, Steps{0, strides(o)});
   }
 
   void run(runtime::Device&, runtime::Stream, void* const* tensors, const int64_t* symbols) const override {
@@ -275,21 +275,10 @@ class FourierCall final : public DeviceCall {
   }
 
  private:
-  struct Operand {
-    size_t tensor;
-    SizeProgram offset;
-    std::vector<SizeProgram> steps;
-  };
-  static Operand operand(size_t tensor, Expr offset, const std::vector<Expr>& steps) {
-    Operand out{tensor, SizeProgram(offset), {}};
-    for (Expr e : steps) out.steps.emplace_back(e);
-    return out;
-  }
-
   template <class T>
-  fourier::Signals<T> signals(const std::vector<Operand>& parts, void* const* tensors, const int64_t* s) const {
+  fourier::Signals<T> signals(const std::vector<Located>& parts, void* const* tensors, const int64_t* s) const {
     auto at = [&](size_t i) -> T* {
-      return i < parts.size() ? static_cast<T*>(tensors[parts[i].tensor]) + parts[i].offset(s) : nullptr;
+      return i < parts.size() ? reinterpret_cast<T*>(parts[i].data(tensors, s)) : nullptr;
     };
     fourier::Signals<T> out{at(0), at(1), parts[0].steps[dim_](s), {}};
     for (size_t d = 0; d < sizes_.size(); ++d) {
@@ -323,7 +312,7 @@ class FourierCall final : public DeviceCall {
   size_t dim_ = 0;
   std::vector<SizeProgram> sizes_;
   SizeProgram kept_;
-  std::vector<Operand> in_, out_;
+  std::vector<Located> in_, out_;
   int factor_ = -1;  // of the inputs
 };
 

@@ -110,4 +110,7 @@ Source source_of(const Group& g, Value operand, Readable readable) {
   return {input, type_of(source).dtype, *steps};
 }
 
+Located::Located(size_t tensor, DType dtype, const Steps& steps)
+    : tensor(tensor), dtype(dtype), offset(steps.offset), steps(steps.of.begin(), steps.of.end()) {}
+
 }  // namespace brasa::compiler

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/fusion/places.h"
+#include "compiler/run/size_program.h"
 
 // How a device's library reads operands where they are: through views, in even steps of memory.
 namespace brasa::compiler {
@@ -52,5 +53,20 @@ struct Source {
   Steps steps;
 };
 Source source_of(const Group& group, ir::Value operand, Readable readable);
+
+/// Where each run finds an operand or a result among the group's tensors, inputs first.
+struct Located {
+  Located() = default;
+  Located(size_t tensor, DType dtype, const Steps& steps);
+  explicit Located(const Source& source) : Located(source.input, source.dtype, source.steps) {}
+  std::byte* data(void* const* tensors, const int64_t* symbols) const {
+    return static_cast<std::byte*>(tensors[tensor]) + offset(symbols) * size_of(dtype);
+  }
+
+  size_t tensor = 0;
+  DType dtype{};
+  SizeProgram offset;
+  std::vector<SizeProgram> steps;  // of its dimensions
+};
 
 }  // namespace brasa::compiler

@@ -9,48 +9,47 @@
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/transform.h"
 #include "compiler/run/size_program.h"
+#include "ops/attention.h"
 #include "support/error.h"
 
 // Attention and its derivative by kernels of our own for tensor cores, which read heads where they are.
 namespace brasa::compiler {
 namespace {
 
-// prim::attention_backward has the cotangent in front, and the output with a vector behind, of the operands that both have.
-bool is_backward(const Node& n) { return n.types.size() == 3; }
-size_t first_head(const Node& n) { return is_backward(n) ? 1 : 0; }
-std::vector<size_t> heads_of(const Node& n) {
-  return is_backward(n) ? std::vector<size_t>{1, 2, 3, 0, 4} : std::vector<size_t>{0, 1, 2};
-}
-std::vector<size_t> vectors_of(const Node& n) {
-  return is_backward(n) ? std::vector<size_t>{5} : std::vector<size_t>{};
-}
+using ops::AttentionNode;
 
-bool is_causal(const Node& n) { return n.args[n.args.size() - 2].get<bool>(); }
+std::vector<size_t> heads_of(const AttentionNode& n) {
+  return n.backward ? std::vector<size_t>{1, 2, 3, 0, 4} : std::vector<size_t>{0, 1, 2};
+}
+std::vector<size_t> vectors_of(const AttentionNode& n) {
+  return n.backward ? std::vector<size_t>{5} : std::vector<size_t>{};
+}
+const ir::Type& query_of(const Node& n) { return type_of(n.arg<Value>(AttentionNode(n.args).query)); }
 
 bool takes(const Node& n) {
-  const ir::Type& query = type_of(n.arg<Value>(first_head(n)));
+  AttentionNode call(n.args);
+  const ir::Type& query = query_of(n);
   auto features = query.shape.back().maybe_constant();
-  for (size_t i : heads_of(n))
+  for (size_t i : heads_of(call))
     if (type_of(n.arg<Value>(i)).dtype != query.dtype) return false;
-  return n.args[n.args.size() - 3].is_none() && features && runtime::cuda::takes_attention(query.dtype, *features) &&
-         n.args.back().get<double>() > 0;
+  return n.args[call.mask].is_none() && n.args[call.random].is_none() && features &&
+         runtime::cuda::takes_attention(query.dtype, *features) && n.arg<double>(call.scale) > 0;
 }
 
-bool takes_reduced(const Node& n) {
-  return is_reduced_floating(type_of(n.arg<Value>(first_head(n))).dtype) && takes(n);
-}
+bool takes_reduced(const Node& n) { return is_reduced_floating(query_of(n).dtype) && takes(n); }
 // A library multiplies wide heads so much faster than mma does that scores in memory pay, unless half of them are left out.
 bool takes_in_tf32(const Node& n) {
   constexpr int64_t kWide = 64;
-  const ir::Type& query = type_of(n.arg<Value>(first_head(n)));
-  return query.dtype == DType::Float32 && takes(n) && (is_causal(n) || query.shape.back().constant() <= kWide);
+  const ir::Type& query = query_of(n);
+  return query.dtype == DType::Float32 && takes(n) &&
+         (AttentionNode(n.args).causal || query.shape.back().constant() <= kWide);
 }
 
 bool are_heads(const Steps& s, const ir::Shape& shape) { return s.of.back().is(1) || shape.back().is(1); }
 bool is_anywhere(const Steps&, const ir::Shape&) { return true; }
 
 void place(ir::Args& args, const ir::Graph& graph, std::unordered_set<Value>& in_memory) {
-  bool backward = args.size() > 6;
+  bool backward = AttentionNode(args).backward;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!args[i].is<Value>()) continue;
     bool vector = backward && i > 4;
@@ -63,7 +62,8 @@ bool reads(const Node& n, const Stored& stored) {
     return std::all_of(args.begin(), args.end(),
                        [&](size_t i) { return reads_in_place(stored, n.arg<Value>(i), readable); });
   };
-  return all(heads_of(n), are_heads) && all(vectors_of(n), is_contiguous);
+  AttentionNode call(n.args);
+  return all(heads_of(call), are_heads) && all(vectors_of(call), is_contiguous);
 }
 
 std::optional<Covered> covers(const ir::Graph&, const Node& n) {
@@ -95,30 +95,16 @@ std::optional<Covered> covers_sums(const ir::Graph& graph, const Node& n) {
 
 bool reads_summed(const Node& n, const Stored& stored) { return reads_packed(*summed_gradients(n)->packed, stored); }
 
-// Where heads lie among a group's tensors.
-struct Operand {
-  size_t tensor;
-  DType dtype;
-  SizeProgram offset, batch, head, row;
-  runtime::cuda::Heads heads(void* const* tensors, const int64_t* s) const {
-    auto* start = static_cast<std::byte*>(tensors[tensor]) + offset(s) * size_of(dtype);
-    return {start, batch(s), head(s), row(s)};
-  }
-};
-Operand operand(const Source& s) {
-  return {s.input,
-          s.dtype,
-          SizeProgram(s.steps.offset),
-          SizeProgram(s.steps.of[0]),
-          SizeProgram(s.steps.of[1]),
-          SizeProgram(s.steps.of[2])};
+runtime::cuda::Heads heads_at(const Located& l, void* const* tensors, const int64_t* s) {
+  return {l.data(tensors, s), l.steps[0](s), l.steps[1](s), l.steps[2](s)};
 }
 std::vector<Expr> strides_of(const Group& g, size_t output) {
   const std::vector<Expr>& given = g.output_strides[output];
   return given.empty() ? ir::contiguous_strides(type_of(g.graph->outputs()[output].value).shape) : given;
 }
-Operand result(size_t tensor, DType dtype, Expr offset, const std::vector<Expr>& steps) {
-  return {tensor, dtype, SizeProgram(offset), SizeProgram(steps[0]), SizeProgram(steps[2]), SizeProgram(steps[1])};
+// Heads of a result lie beside each other: [batch, row, head, feature].
+Located result(size_t tensor, DType dtype, Expr offset, const std::vector<Expr>& steps) {
+  return {tensor, dtype, {offset, {steps[0], steps[2], steps[1]}}};
 }
 // Of the sums of a tensor of gradients of this shape, by its dimensions: a sum for rows.
 std::vector<Expr> sum_strides(const Group& g, const ir::Shape& packed) {
@@ -126,8 +112,7 @@ std::vector<Expr> sum_strides(const Group& g, const ir::Shape& packed) {
   for (Expr e : ir::contiguous_strides(ir::Shape(packed.begin() + 2, packed.end()))) out.push_back(e * given[2]);
   return out;
 }
-// Heads of a result lie beside each other: [batch, row, head, feature].
-Operand result(const Group& g, Value v) {
+Located result(const Group& g, Value v) {
   for (size_t o = 0; o < g.outputs.size(); ++o) {
     if (!(g.graph->outputs()[o].value == v)) continue;
     return result(g.graph->inputs().size() + o, type_of(v).dtype, 0, strides_of(g, o));
@@ -142,17 +127,17 @@ class AttentionCall final : public DeviceCall {
     const Node& first = *g.graph->outputs()[0].value.node;
     PackedGradients packed(first);
     const Node& n = packed ? *packed.attention() : first;
-    backward_ = is_backward(n);
-    const ir::Shape &query = type_of(n.arg<Value>(first_head(n))).shape,
-                    &key = type_of(n.arg<Value>(first_head(n) + 1)).shape;
-    kind_ = {type_of(n.arg<Value>(first_head(n))).dtype, query[3].constant(), is_causal(n)};
-    scale_ = n.args.back().get<double>();
+    AttentionNode call(n.args);
+    backward_ = call.backward;
+    const ir::Shape &query = query_of(n).shape, &key = type_of(n.arg<Value>(call.query + 1)).shape;
+    kind_ = {query_of(n).dtype, query[3].constant(), call.causal};
+    scale_ = n.arg<double>(call.scale);
     batches_ = SizeProgram(query[0]);
     heads_ = SizeProgram(query[1]);
     queries_ = SizeProgram(query[2]);
     keys_ = SizeProgram(key[2]);
-    for (size_t i : heads_of(n)) operands_.push_back(operand(source_of(g, n.arg<Value>(i), are_heads)));
-    for (size_t i : vectors_of(n)) operands_.push_back(operand(source_of(g, n.arg<Value>(i), is_contiguous)));
+    for (size_t i : heads_of(call)) operands_.emplace_back(source_of(g, n.arg<Value>(i), are_heads));
+    for (size_t i : vectors_of(call)) operands_.emplace_back(source_of(g, n.arg<Value>(i), is_contiguous));
     for (uint32_t r = 0; r < n.types.size(); ++r)
       if (packed) {
         Part part = packed.part(r, strides_of(g, 0));
@@ -171,15 +156,15 @@ class AttentionCall final : public DeviceCall {
         kind_,  batches_(symbols),       heads_(symbols),         queries_(symbols),       keys_(symbols),
         scale_, at(0, tensors, symbols), at(1, tensors, symbols), at(2, tensors, symbols), nullptr};
     if (!backward_) {
-      a.log_sum = results_[1].heads(tensors, symbols).data;
-      return run_attention(a, results_[0].heads(tensors, symbols), device, stream);
+      a.log_sum = results_[1].data(tensors, symbols);
+      return run_attention(a, heads_at(results_[0], tensors, symbols), device, stream);
     }
-    auto all = [&](const std::vector<Operand>& of) {
-      auto each = [&](size_t r) { return of[r].heads(tensors, symbols); };
+    auto all = [&](const std::vector<Located>& of) {
+      auto each = [&](size_t r) { return heads_at(of[r], tensors, symbols); };
       return runtime::cuda::AttentionGradients{each(0), each(1), each(2)};
     };
     auto sums = sums_.empty() ? std::nullopt : std::optional(all(sums_));
-    a.log_sum = at(5, tensors, symbols).data;
+    a.log_sum = operands_[5].data(tensors, symbols);
     run_attention_backward(a, at(3, tensors, symbols), at(4, tensors, symbols), all(results_), sums ? &*sums : nullptr,
                            device, stream);
   }
@@ -194,14 +179,14 @@ class AttentionCall final : public DeviceCall {
 
  private:
   runtime::cuda::Heads at(size_t i, void* const* tensors, const int64_t* symbols) const {
-    return operands_[i].heads(tensors, symbols);
+    return heads_at(operands_[i], tensors, symbols);
   }
   size_t inputs_;
   bool backward_;
   runtime::cuda::AttentionKind kind_{};
   double scale_;
   SizeProgram batches_, heads_, queries_, keys_;
-  std::vector<Operand> operands_, results_, sums_;
+  std::vector<Located> operands_, results_, sums_;
 };
 
 // --- one query of each head, with a mask ---
@@ -252,18 +237,15 @@ class AttentionOfRowCall final : public DeviceCall {
     batches_ = SizeProgram(query.shape[0]);
     heads_ = SizeProgram(query.shape[1]);
     keys_ = SizeProgram(key[2]);
-    for (size_t i : rows_of(n)) operands_.push_back(operand(source_of(g, n.arg<Value>(i), are_heads)));
-    if (kind_.cached) {
-      Source at = source_of(g, n.arg<Value>(5), is_anywhere);
-      at_ = {at.input, at.dtype, SizeProgram(at.steps.offset), SizeProgram(0), SizeProgram(0), SizeProgram(0)};
-    }
+    for (size_t i : rows_of(n)) operands_.emplace_back(source_of(g, n.arg<Value>(i), are_heads));
+    if (kind_.cached) at_ = Located(source_of(g, n.arg<Value>(5), is_anywhere));
     kind_.early = !g.unwritten.empty() && g.unwritten[operands_[1].tensor] && g.unwritten[operands_[2].tensor];
     result_ = result(g, g.graph->outputs()[0].value);
   }
 
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
-    auto heads = [&](size_t i) { return operands_[i].heads(tensors, symbols); };
+    auto heads = [&](size_t i) { return heads_at(operands_[i], tensors, symbols); };
     runtime::cuda::AttentionOfRow a{};
     a.kind = kind_;
     a.batches = batches_(symbols);
@@ -276,11 +258,11 @@ class AttentionOfRowCall final : public DeviceCall {
     a.mask = heads(3);
     a.mask.row = 1;  // its last dimension is the keys'
     if (kind_.cached) {
-      a.at = at_.heads(tensors, symbols).data;
+      a.at = at_.data(tensors, symbols);
       a.key_row = heads(4);
       a.value_row = heads(5);
     }
-    run_attention_of_row(a, result_.heads(tensors, symbols), device, stream);
+    run_attention_of_row(a, heads_at(result_, tensors, symbols), device, stream);
   }
 
  protected:
@@ -294,8 +276,8 @@ class AttentionOfRowCall final : public DeviceCall {
   runtime::cuda::AttentionKind kind_{};
   double scale_;
   SizeProgram batches_, heads_, keys_;
-  std::vector<Operand> operands_;
-  Operand at_, result_;
+  std::vector<Located> operands_;
+  Located at_, result_;
 };
 
 constexpr auto prepare = [](const Group& g, const CompilerOptions&, ir::Facts&) -> std::unique_ptr<DeviceCall> {

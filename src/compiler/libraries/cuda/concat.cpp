@@ -35,25 +35,21 @@ class ConcatCall final : public DeviceCall {
       return SizeProgram(ir::product(std::span(t.shape).subspan(dim)) * Expr(size_of(t.dtype)));
     };
     rows_ = SizeProgram(ir::product(std::span(n.types[0].shape).first(dim)));
-    for (Value v : n.arg<std::vector<Value>>(0)) {
-      Source source = source_of(g, v, is_contiguous);
-      parts_.push_back(
-          {source.input, SizeProgram(source.steps.offset * Expr(size_of(source.dtype))), bytes(type_of(v))});
-    }
+    for (Value v : n.arg<std::vector<Value>>(0))
+      parts_.push_back({Located(source_of(g, v, is_contiguous)), bytes(type_of(v))});
   }
 
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
     std::vector<runtime::cuda::Rows> parts;
-    for (const Part& p : parts_)
-      parts.push_back({static_cast<const std::byte*>(tensors[p.input]) + p.offset(symbols), p.bytes(symbols)});
+    for (const Part& p : parts_) parts.push_back({p.rows.data(tensors, symbols), p.bytes(symbols)});
     runtime::cuda::run_concat(parts, rows_(symbols), tensors[result_], device, stream);
   }
 
  private:
   struct Part {
-    size_t input;
-    SizeProgram offset, bytes;  // to the first, and of a row
+    Located rows;
+    SizeProgram bytes;  // of a row
   };
   size_t result_;
   std::vector<Part> parts_;

@@ -26,7 +26,8 @@ Part PackedGradients::part(uint32_t result, const std::vector<Expr>& strides) co
 bool PackedGradients::look(Value v, const Index& at) {
   const Node* n = v.node;
   if (n->op->name() == "prim::attention_backward") {
-    if ((attention_ && attention_ != n) || !padded_ || !found_[v.index].at.empty()) return false;
+    if ((attention_ && attention_ != n) || !padded_ || v.index >= found_.size() || !found_[v.index].at.empty())
+      return false;
     if (!attention_) inside_.push_back(n);
     attention_ = n;
     found_[v.index] = {at, low_, size_};

@@ -350,13 +350,13 @@ class ProductCall final : public MeasuredCall {
   std::unique_ptr<AloneCall> alone() const {
     auto out = std::make_unique<AloneCall>();
     out->function = "product";
-    out->tensors = {left_.input, right_.input, inputs_};
+    out->tensors = {left_.tensor, right_.tensor, inputs_};
     if (bias_ >= 0) out->tensors.push_back(static_cast<size_t>(bias_));
     bool tf32 = left_.dtype == DType::Float32 && runtime::float32_products_in_tf32();
     out->facts = {alone_number(left_.dtype), alone_number(result_), tf32, bias_ >= 0};
     out->sizes = {count_, rows_, inner_, columns_};
-    for (const Operand* o : {&left_, &right_})
-      out->sizes.insert(out->sizes.end(), {o->offset, o->row, o->column, o->batch});
+    for (const Located* l : {&left_, &right_})
+      out->sizes.insert(out->sizes.end(), {l->offset, l->steps[1], l->steps[2], l->steps[0]});
     out->sizes.insert(out->sizes.end(), {row_, batch_});
     out->work = SizeProgram(Expr(kAloneWorkspace));
     return out;
@@ -365,7 +365,7 @@ class ProductCall final : public MeasuredCall {
            const int64_t* symbols) const override {
     runtime::cuda::run_product(
         {left_.dtype, result_, rows_(symbols), inner_(symbols), columns_(symbols), count_(symbols),
-         left_.matrix(tensors, symbols), right_.matrix(tensors, symbols), bias_ < 0 ? nullptr : tensors[bias_],
+         matrix(left_, tensors, symbols), matrix(right_, tensors, symbols), bias_ < 0 ? nullptr : tensors[bias_],
          tensors[result_at_], row_(symbols), batch_(symbols)},
         {epilogue_, other_ < 0 ? nullptr : tensors[other_], other_row_(symbols),
          result_at_ > inputs_ ? tensors[inputs_] : nullptr, first_row_(symbols)},
@@ -379,31 +379,21 @@ class ProductCall final : public MeasuredCall {
   }
 
  private:
-  struct Operand {
-    size_t input;
-    DType dtype;
-    SizeProgram offset, batch, row, column;
-    runtime::cuda::Matrix matrix(void* const* tensors, const int64_t* s) const {
-      auto* start = static_cast<const std::byte*>(tensors[input]) + offset(s) * size_of(dtype);
-      return {start, row(s), column(s), batch(s)};
-    }
-  };
-  static Operand operand(const Group& g, Value v) {
+  // A step for the count of products, too, where there is no dimension of it.
+  static Located operand(const Group& g, Value v) {
     Source source = source_of(g, v, readable);
-    const std::vector<Expr>& steps = source.steps.of;
-    return {source.input,
-            source.dtype,
-            SizeProgram(source.steps.offset),
-            SizeProgram(steps.size() == 3 ? steps[0] : Expr(0)),
-            SizeProgram(steps[steps.size() - 2]),
-            SizeProgram(steps.back())};
+    if (source.steps.of.size() == 2) source.steps.of.insert(source.steps.of.begin(), 0);
+    return Located(source);
+  }
+  static runtime::cuda::Matrix matrix(const Located& l, void* const* tensors, const int64_t* s) {
+    return {l.data(tensors, s), l.steps[1](s), l.steps[2](s), l.steps[0](s)};
   }
 
   size_t inputs_, result_at_;   // where results begin, and the last one is
   int bias_ = -1, other_ = -1;  // which inputs they are; none
   Epilogue epilogue_;
   DType result_;
-  Operand left_, right_;
+  Located left_, right_;
   SizeProgram count_, rows_, columns_, inner_, row_, batch_, first_row_, other_row_;
 };
 

@@ -25,15 +25,11 @@ class SortCall final : public DeviceCall {
  public:
   explicit SortCall(const Group& g) {
     const Node& n = *g.graph->outputs()[0].value.node;
-    const ir::Type& x = type_of(n.arg<ir::Value>(0));
-    Source source = source_of(g, n.arg<ir::Value>(0), is_contiguous);
-    x_ = source.input;
-    offset_ = SizeProgram(source.steps.offset * Expr(size_of(x.dtype)));
+    x_ = Located(source_of(g, n.arg<ir::Value>(0), is_contiguous));
     values_ = g.graph->inputs().size();
-    dtype_ = x.dtype;
     descending_ = n.arg<bool>(2);
     auto dim = static_cast<size_t>(n.arg<Expr>(1).constant());
-    std::span shape(x.shape);
+    std::span shape(type_of(n.arg<ir::Value>(0)).shape);
     outer_ = SizeProgram(ir::product(shape.first(dim)));
     length_ = SizeProgram(shape[dim]);
     inner_ = SizeProgram(ir::product(shape.subspan(dim + 1)));
@@ -43,17 +39,16 @@ class SortCall final : public DeviceCall {
 
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
-    const auto* x = static_cast<const std::byte*>(tensors[x_]) + offset_(symbols);
-    runtime::cuda::run_sort({dtype_, descending_, outer_(symbols), length_(symbols), inner_(symbols), first_(symbols),
-                             count_(symbols), x, tensors[values_], tensors[values_ + 1]},
+    runtime::cuda::run_sort({x_.dtype, descending_, outer_(symbols), length_(symbols), inner_(symbols), first_(symbols),
+                             count_(symbols), x_.data(tensors, symbols), tensors[values_], tensors[values_ + 1]},
                             device, stream);
   }
 
  private:
-  size_t x_, values_;
-  DType dtype_;
+  Located x_;
+  size_t values_;
   bool descending_;
-  SizeProgram offset_, outer_, length_, inner_, first_, count_;
+  SizeProgram outer_, length_, inner_, first_, count_;
 };
 
 }  // namespace
