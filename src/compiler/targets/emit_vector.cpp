@@ -36,22 +36,43 @@ void Emitter::emit_vector(const Loop& loop) {
 }
 
 void Emitter::emit_steps(const Loop& loop) {
+  const std::vector<Border> borders = borders_of(loop);
+  borders_ = !borders.empty();
   const For& f = analysis_.loops()[loop.loop];
   Expr n = at_copy(f.extent());
   llvm::Value* end = eval_expr(n);
+  auto even = [&] { emit_even_steps(loop, borders, n, end); };
+  const std::vector<Expr> parts = parts_of(borders);
+  if (parts.empty() || !asked_of_tile(loop, f.unroll).empty()) return even();
+  // What goes past the caches is written in whole pieces of memory.
+  llvm::Value* far = streams(loop, i64(0), whole_steps(end, int64_t{f.width} * f.unroll));
+  auto by_part = [&] { emit_parts(borders, parts, loop, end); };
+  if (!far) return by_part();
+  emit_if(far, [&] { with_frame(even); });
+  streamed_.clear();
+  emit_if(b_.CreateNot(far), [&] { with_frame(by_part); });
+}
+
+llvm::Value* Emitter::whole_steps(llvm::Value* count, int64_t width) {
+  return b_.CreateNSWSub(count, b_.CreateURem(count, i64(width)));
+}
+
+void Emitter::emit_even_steps(const Loop& loop, const std::vector<Border>& borders, Expr n, llvm::Value* end) {
+  const For& f = analysis_.loops()[loop.loop];
   llvm::Value* done = i64(0);
   auto trips = [&](int64_t from, int64_t width) { return n.is_constant() ? (n.constant() - from) / width : -1; };
   int64_t from = 0;
-  const std::vector<Border> borders = borders_of(loop);
-  borders_ = !borders.empty();
   auto full = [&](int copies) {
     int64_t width = int64_t{f.width} * copies, count = trips(from, width);
     if (count == 0) return;
-    llvm::Value* stop =
-        n.is_constant() ? i64(from + count * width) : b_.CreateNSWSub(end, b_.CreateURem(end, i64(width)));
+    llvm::Value* stop = n.is_constant() ? i64(from + count * width) : whole_steps(end, width);
     auto alike = [&] { emit_vector_part(loop, done, stop, f.width, copies, nullptr, count); };
     auto steps = [&] { borders.empty() ? alike() : emit_between(borders, loop, done, stop, copies); };
     auto emit = [&](const std::function<void()>& part) {
+      if (!streamed_.empty()) {
+        part();
+        return streamed_.clear();
+      }
       llvm::Value* far = copies == f.unroll ? streams(loop, done, stop) : nullptr;
       if (!far) return part();
       emit_if(far, [&] { with_frame(part); });

@@ -103,6 +103,7 @@ class Emitter {
   // emit_vector.cpp: vector loops
   void emit_vector(const Loop& loop);
   void emit_steps(const Loop& loop);
+  llvm::Value* whole_steps(llvm::Value* count, int64_t width);
   void emit_rest(const Loop& loop, llvm::Value* start, llvm::Value* end, int64_t count);
   void mask_end(llvm::Value* left, bool mostly_whole);
   bool ends_masked(int loop);
@@ -128,8 +129,16 @@ class Emitter {
   void emit_decided(const std::vector<Border>& asked, const std::function<void()>& where_all,
                     const std::function<void()>& otherwise);
   std::optional<Border> border_at(const ir::Node* comparison, int loop) const;
+  std::vector<ir::Expr> parts_of(const std::vector<Border>& borders) const;
+  void emit_parts(const std::vector<Border>& borders, const std::vector<ir::Expr>& parts, const Loop& loop,
+                  llvm::Value* end);
+  void emit_each_part(const std::vector<Border>& borders, const std::vector<ir::Expr>& parts, const Loop& loop,
+                      llvm::Value* end);
+  void emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end);
+  void emit_even_steps(const Loop& loop, const std::vector<Border>& borders, ir::Expr n, llvm::Value* end);
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
+  bool may_repeat(const Loop& loop) const;
 
   // emit_short_places.cpp: places of lanes in 32 bits
   std::optional<ir::Expr> reach_by_lanes(ir::Expr place, int loop) const;
