@@ -61,12 +61,16 @@ std::optional<Emitter::Border> Emitter::border_at(const Node* comparison, int lo
   return Border{comparison, ahead, step->constant(), loop};
 }
 
+bool Emitter::only_stores(const Loop& loop) {
+  return loop.closes.empty() && loop.carries.empty() &&
+         std::all_of(loop.body.begin(), loop.body.end(),
+                     [](const Item& item) { return item.node && is(item.node, LoopOp::Store); });
+}
+
 // None where no read waits for them, or where the body is too long to be there twice.
 std::vector<Emitter::Border> Emitter::borders_of(const Loop& loop) const {
   const For& f = analysis_.loops()[loop.loop];
-  bool stores = std::all_of(loop.body.begin(), loop.body.end(),
-                            [](const Item& item) { return item.node && is(item.node, LoopOp::Store); });
-  if (target_.gpu || f.width == 1 || !loop.closes.empty() || !loop.carries.empty() || !stores) return {};
+  if (target_.gpu || f.width == 1 || !only_stores(loop)) return {};
   std::vector<Border> out;
   bool masks = false;
   int nodes = 0;
@@ -171,7 +175,7 @@ bool Emitter::may_repeat(const Loop& loop) const {
                               [](Expr s) { return s->kind != ir::ExprKind::Size; });
     return elements(load) == elements(store) && (varies || apart.is(0));
   };
-  return std::all_of(loop.body.begin(), loop.body.end(), [&](const Item& item) {
+  return only_stores(loop) && std::all_of(loop.body.begin(), loop.body.end(), [&](const Item& item) {
     if (!item.node->arg<std::string>(5).empty() || reads_values(item.node->arg<Expr>(1))) return false;
     return std::none_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
       return is(n, LoopOp::Load) && (analysis_.of(n) >> loop.loop & 1) && overwrites(item.node, n);

@@ -43,10 +43,11 @@ void Emitter::emit_steps(const Loop& loop) {
   llvm::Value* end = eval_expr(n);
   auto even = [&] { emit_even_steps(loop, borders, n, end); };
   const std::vector<Expr> parts = parts_of(borders);
-  if (parts.empty() || !asked_of_tile(loop, f.unroll).empty()) return even();
+  bool in_parts = borders.empty() ? ends_overlapped(loop, n) : !parts.empty();
+  if (!in_parts || !asked_of_tile(loop, f.unroll).empty()) return even();
   // What goes past the caches is written in whole pieces of memory.
   llvm::Value* far = streams(loop, i64(0), whole_steps(end, int64_t{f.width} * f.unroll));
-  auto by_part = [&] { emit_parts(borders, parts, loop, end); };
+  auto by_part = [&] { parts.empty() ? emit_part(loop, i64(0), end) : emit_parts(borders, parts, loop, end); };
   if (!far) return by_part();
   emit_if(far, [&] { with_frame(even); });
   streamed_.clear();
@@ -174,6 +175,14 @@ bool Emitter::ends_masked(int loop) {
   bool all = std::all_of(graph_.nodes().begin(), graph_.nodes().end(), fits);
   vector_ = {};
   return all;
+}
+
+// Whether what rows lack of whole vectors is best made by one more that ends with them: without masks in registers, of a short body.
+bool Emitter::ends_overlapped(const Loop& loop, Expr n) {
+  const For& f = analysis_.loops()[loop.loop];
+  bool short_row = n.is_constant() && n.constant() < f.width;
+  return f.width > 1 && !target_.gpu && !target_.masks && !target_.baseline && !short_row &&
+         !provably_divisible(n, f.width) && !is_long(loop.loop) && may_repeat(loop) && !repeats(loop);
 }
 
 bool Emitter::reads_apart(int loop) {

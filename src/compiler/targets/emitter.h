@@ -107,6 +107,7 @@ class Emitter {
   void emit_rest(const Loop& loop, llvm::Value* start, llvm::Value* end, int64_t count);
   void mask_end(llvm::Value* left, bool mostly_whole);
   bool ends_masked(int loop);
+  bool ends_overlapped(const Loop& loop, ir::Expr n);
   bool repeats(const Loop& loop);
   bool reads_apart(int loop);
   bool is_long(int loop) const;
@@ -138,6 +139,7 @@ class Emitter {
   void emit_even_steps(const Loop& loop, const std::vector<Border>& borders, ir::Expr n, llvm::Value* end);
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
+  static bool only_stores(const Loop& loop);
   bool may_repeat(const Loop& loop) const;
 
   // emit_short_places.cpp: places of lanes in 32 bits
