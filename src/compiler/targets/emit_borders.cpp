@@ -21,6 +21,18 @@ constexpr int kLongBody = 128;
 
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 
+// What is not 0 as such an expression is not always 0.
+bool is_polynomial(Expr e) {
+  switch (e->kind) {
+    case ir::ExprKind::Add:
+    case ir::ExprKind::Mul: return std::all_of(e->args.begin(), e->args.end(), is_polynomial);
+    case ir::ExprKind::Constant:
+    case ir::ExprKind::Size:
+    case ir::ExprKind::Range: return true;
+    default: return false;
+  }
+}
+
 // Where what a comparison says changes along the loop; places outside of the loop, too.
 std::vector<Expr> changes(ScalarOp op, Expr ahead, int64_t step) {
   switch (op) {
@@ -164,6 +176,17 @@ std::vector<Expr> Emitter::parts_of(const std::vector<Border>& borders) const {
   return out;
 }
 
+// Whether places are even steps along the loop. Of others, quotients of its index, lanes are known where vectors begin at whole steps.
+bool Emitter::goes_evenly(const Loop& loop) const {
+  Expr range = analysis_.loops()[loop.loop].range;
+  return std::all_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
+    if (!(analysis_.of(n) >> loop.loop & 1)) return true;
+    size_t place = is(n, LoopOp::Load) || is(n, LoopOp::Store) ? 1 : 0;
+    auto* e = place < n->args.size() ? n->args[place].get_if<Expr>() : nullptr;
+    return !e || coefficient(*e, range);
+  });
+}
+
 // Whether elements may be computed once more after they were stored: nothing that is read may lie where something is written.
 bool Emitter::may_repeat(const Loop& loop) const {
   auto elements = [](const Node* n) { return type_of(n->arg<Value>(0)).shape[0]; };
@@ -171,9 +194,7 @@ bool Emitter::may_repeat(const Loop& loop) const {
     if (load->arg<Value>(0) == store->arg<Value>(0)) return true;
     // A result lies where an operand did that has as many elements, each at its own place.
     Expr apart = load->arg<Expr>(1) - store->arg<Expr>(1);
-    bool varies = std::any_of(apart->symbols->begin(), apart->symbols->end(),
-                              [](Expr s) { return s->kind != ir::ExprKind::Size; });
-    return elements(load) == elements(store) && (varies || apart.is(0));
+    return elements(load) == elements(store) && (apart.is(0) || !is_polynomial(apart));
   };
   return only_stores(loop) && std::all_of(loop.body.begin(), loop.body.end(), [&](const Item& item) {
     if (!item.node->arg<std::string>(5).empty() || reads_values(item.node->arg<Expr>(1))) return false;
@@ -222,6 +243,7 @@ void Emitter::emit_each_part(const std::vector<Border>& borders, const std::vect
 // Whole vectors, the last of which ends with the part, where that does no harm.
 void Emitter::emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end) {
   const For& f = analysis_.loops()[loop.loop];
+  anywhere_ = begin != i64(0);
   llvm::Value* done = begin;
   auto vectors = [&](int copies) {
     llvm::Value* stop = b_.CreateNSWAdd(begin, whole_steps(b_.CreateNSWSub(end, begin), int64_t{f.width} * copies));
@@ -230,6 +252,7 @@ void Emitter::emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end) 
   };
   vectors(f.unroll);
   if (f.unroll > 1) vectors(1);
+  anywhere_ = true;
   emit_if(b_.CreateICmpSLT(done, end), [&] {
     auto some = [&] {
       target_.masks ? emit_vector_part(loop, done, end, f.width, 1, end, 1)
@@ -240,6 +263,7 @@ void Emitter::emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end) 
     emit_if(fits, [&] { with_frame([&] { emit_vector_part(loop, last, end, f.width, 1, nullptr, 1); }); });
     emit_if(b_.CreateNot(fits), [&] { with_frame(some); });
   });
+  anywhere_ = false;
 }
 
 // Whole vectors from `begin` to `end`.

@@ -44,7 +44,7 @@ void Emitter::emit_steps(const Loop& loop) {
   auto even = [&] { emit_even_steps(loop, borders, n, end); };
   const std::vector<Expr> parts = parts_of(borders);
   bool in_parts = borders.empty() ? ends_overlapped(loop, n) : !parts.empty();
-  if (!in_parts || !asked_of_tile(loop, f.unroll).empty()) return even();
+  if (!in_parts || !goes_evenly(loop) || !asked_of_tile(loop, f.unroll).empty()) return even();
   // What goes past the caches is written in whole pieces of memory.
   llvm::Value* far = streams(loop, i64(0), whole_steps(end, int64_t{f.width} * f.unroll));
   auto by_part = [&] { parts.empty() ? emit_part(loop, i64(0), end) : emit_parts(borders, parts, loop, end); };
@@ -182,7 +182,7 @@ bool Emitter::ends_overlapped(const Loop& loop, Expr n) {
   const For& f = analysis_.loops()[loop.loop];
   bool short_row = n.is_constant() && n.constant() < f.width;
   return f.width > 1 && !target_.gpu && !target_.masks && !target_.baseline && !short_row &&
-         !provably_divisible(n, f.width) && !is_long(loop.loop) && may_repeat(loop) && !repeats(loop);
+         !provably_divisible(n, f.width) && !is_long(loop.loop) && may_repeat(loop);
 }
 
 bool Emitter::reads_apart(int loop) {
@@ -209,7 +209,7 @@ void Emitter::enter_vector(int loop, int lanes, int copies, llvm::Value* start, 
   vector_.lanes = lanes;
   vector_.copies = copies;
   vector_.start = start;
-  vector_.symbol = Expr::size(kStartId, 0, step ? step : int64_t{lanes} * copies);
+  vector_.symbol = Expr::size(kStartId, 0, anywhere_ ? 1 : step ? step : int64_t{lanes} * copies);
   vector_.lane = lanes > 1 ? Expr::range(kLaneId, lanes) : Expr(0);
 }
 

@@ -141,6 +141,7 @@ class Emitter {
                     int copies);
   static bool only_stores(const Loop& loop);
   bool may_repeat(const Loop& loop) const;
+  bool goes_evenly(const Loop& loop) const;
 
   // emit_short_places.cpp: places of lanes in 32 bits
   std::optional<ir::Expr> reach_by_lanes(ir::Expr place, int loop) const;
@@ -385,6 +386,7 @@ class Emitter {
   bool tiles_ = false;         // the kernel uses the processor's tiles
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;
+  bool anywhere_ = false;  // vectors begin at any place of the loop, not at whole steps alone
   bool borders_ = false;  // the loop that is emitted goes from one border to the next
   std::unordered_map<const ir::Node*, llvm::Value*> decided_;  // comparisons that come out alike for all of its lanes
   bool streams_ = false;                                       // some loop may write past the caches
