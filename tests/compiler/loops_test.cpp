@@ -259,7 +259,8 @@ TEST(Memory, PartsOfWhatIsOverwritten) {
         Options o;
         o.symbolic = symbolic;
         o.into = {2};
-        std::vector<In> in = {{DType::Float32, {3, before}}, {DType::Float32, {3, n}}, {DType::Float32, {3, before + n}}};
+        std::vector<In> in = {
+            {DType::Float32, {3, before}}, {DType::Float32, {3, n}}, {DType::Float32, {3, before + n}}};
         check(in, [](const Values& v) { return Values{prim::concat({v[0], v[1]}, 1) + v[2]}; }, o);
         in[2].sizes[1] = n + 4;
         auto bordered = [](const Values& v) {

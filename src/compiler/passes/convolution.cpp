@@ -152,13 +152,6 @@ struct Planes {
   }
 };
 
-Dims moved_to_end(int64_t dim, int64_t rank) {
-  Dims order;
-  for (int64_t d = 0; d < rank; ++d)
-    if (d != dim) order.push_back(d);
-  order.push_back(dim);
-  return order;
-}
 // One output in each group is no product of matrices.
 bool has_one_output(const Conv& c, ir::Facts& facts) {
   return !c.groups.is(1) && facts.equal(floordiv(shape_of(c.w)[0], c.groups), 1);
@@ -237,7 +230,10 @@ Value convolution_of_places(const Conv& c, Primitives& out, const PassContext& c
   w = first_of(w, {sw[0], sw[1], count});
   x = planes.shifted(x, count, results, c.w_dilation, Exprs(results.size(), 1), out);
   if (has_one_output(c, context.facts)) {
-    x = prim::transpose(by_groups(x, 1, c.groups), moved_to_end(3, rank_of(x) + 1));
+    Dims order = {0, 1, 2};  // batch, groups, channels, results…, places
+    for (size_t d = 0; d < c.spatial(); ++d) order.push_back(static_cast<int64_t>(d) + 4);
+    order.push_back(3);
+    x = prim::transpose(by_groups(x, 1, c.groups), order);
     results.insert(results.begin(), {image[0], sw[0]});
     return prim::reshape(sums_of_products(x, w, static_cast<int64_t>(c.spatial()), true), results);
   }
@@ -463,7 +459,7 @@ Value convolution(Conv c, Shape result, Primitives& out, const PassContext& cont
     if (alone) return convolution_by_windows(c, WindowsAre::Lanes);
   } else if (alone) {
     return all_one(c.stride) && all_one(c.w_dilation) ? convolution_of_places(c, out, context)
-                             : convolution_by_windows(c, WindowsAre::Vectors);
+                                                      : convolution_by_windows(c, WindowsAre::Vectors);
   } else if (takes_winograd_of_places(c, result, context)) {
     return winograd_of_places(c, out);
   } else if (at_least(floordiv(shape_of(c.w)[0], c.groups), lanes_of(c, context.machine), context) ||

@@ -197,11 +197,11 @@ bool Emitter::may_repeat(const Loop& loop) const {
     return elements(load) == elements(store) && (apart.is(0) || !is_polynomial(apart));
   };
   return only_stores(loop) && std::all_of(loop.body.begin(), loop.body.end(), [&](const Item& item) {
-    if (!item.node->arg<std::string>(5).empty() || reads_values(item.node->arg<Expr>(1))) return false;
-    return std::none_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
-      return is(n, LoopOp::Load) && (analysis_.of(n) >> loop.loop & 1) && overwrites(item.node, n);
-    });
-  });
+           if (!item.node->arg<std::string>(5).empty() || reads_values(item.node->arg<Expr>(1))) return false;
+           return std::none_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
+             return is(n, LoopOp::Load) && (analysis_.of(n) >> loop.loop & 1) && overwrites(item.node, n);
+           });
+         });
 }
 
 // All elements up to `end`, part by part, with code of its own for each part. Rows within one vector are one, where masks cost nothing.
@@ -228,7 +228,8 @@ void Emitter::emit_each_part(const std::vector<Border>& borders, const std::vect
     for (const Border& border : borders) {
       ScalarOp op = scalar_op_of(border.comparison->op);
       auto passed = changes(op, border.ahead, border.step);
-      std::erase_if(passed, [&](Expr e) { return std::find(parts.begin(), parts.begin() + i, e) == parts.begin() + i; });
+      std::erase_if(passed,
+                    [&](Expr e) { return std::find(parts.begin(), parts.begin() + i, e) == parts.begin() + i; });
       bool rises = border.step > 0, holds_first = op == ScalarOp::Ne;
       if (op == ScalarOp::Lt || op == ScalarOp::Le) holds_first = !rises;
       if (op == ScalarOp::Gt || op == ScalarOp::Ge) holds_first = rises;

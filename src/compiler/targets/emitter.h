@@ -387,7 +387,7 @@ class Emitter {
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;
   bool anywhere_ = false;  // vectors begin at any place of the loop, not at whole steps alone
-  bool borders_ = false;  // the loop that is emitted goes from one border to the next
+  bool borders_ = false;   // the loop that is emitted goes from one border to the next
   std::unordered_map<const ir::Node*, llvm::Value*> decided_;  // comparisons that come out alike for all of its lanes
   bool streams_ = false;                                       // some loop may write past the caches
   std::unordered_set<const ir::Node*> streamed_;               // stores of the loop that is emitted, past the caches
