@@ -43,7 +43,7 @@ void Emitter::emit_steps(const Loop& loop) {
   llvm::Value* end = eval_expr(n);
   auto even = [&] { emit_even_steps(loop, borders, n, end); };
   const std::vector<Expr> parts = parts_of(borders);
-  bool in_parts = borders.empty() ? ends_overlapped(loop, n) : !parts.empty();
+  bool in_parts = borders.empty() ? ends_overlapped(loop, n) : !parts.empty() && !is_long(loop.loop);
   if (!in_parts || !goes_evenly(loop) || !asked_of_tile(loop, f.unroll).empty()) return even();
   // What goes past the caches is written in whole pieces of memory.
   llvm::Value* far = streams(loop, i64(0), whole_steps(end, int64_t{f.width} * f.unroll));
