@@ -94,8 +94,7 @@ Axis axis(Value g, Expr size, const Options& o, std::optional<int64_t> only) {
   return a;
 }
 
-// The values under the grid before they are weighted. Many channels fill vectors: [N, places…, taps…, C]. Of few it is the places that do: one of
-// these for each combination of taps, [N, C, places…].
+// The values under the grid before they are weighted, by the axes that say where they lie.
 struct Sampled {
   std::vector<Axis> axes;
   std::vector<Dims> at;        // where the dimensions of each axis lie in `shape`
@@ -104,15 +103,17 @@ struct Sampled {
   Shape shape;
 };
 
-constexpr int64_t kManyChannels = 16;  // as many as a vector has elements
+Value coordinate(Value grid, int64_t spatial, int64_t d) {
+  return squeeze(narrow(grid, spatial + 1, spatial - 1 - d, 1), spatial + 1);
+}
 
-Sampled many_channels(Value x, Value grid, const Options& o) {
+// All taps beside each other, the channels last: [N, places…, taps…, C].
+Sampled all_taps(Value x, Value grid, const Options& o) {
   Sampled s;
   int64_t spatial = rank_of(x) - 2;
   Shape joint(shape_of(grid).begin(), shape_of(grid).end() - 1);
   for (int64_t d = 0; d < spatial; ++d) {
-    Value g = squeeze(narrow(grid, spatial + 1, spatial - 1 - d, 1), spatial + 1);
-    s.axes.push_back(axis(g, size_of(x, d + 2), o, std::nullopt));
+    s.axes.push_back(axis(coordinate(grid, spatial, d), size_of(x, d + 2), o, std::nullopt));
     joint.push_back(size_of(s.axes.back().index, spatial + 1));
     s.at.push_back(counted(0, spatial + 1));
     s.at.back().push_back(spatial + 1 + d);
@@ -128,11 +129,12 @@ Sampled many_channels(Value x, Value grid, const Options& o) {
   return s;
 }
 
-std::vector<Sampled> few_channels(Value x, Value grid, const Options& o) {
+// One for each combination of taps: [N, C, places…].
+std::vector<Sampled> each_tap(Value x, Value grid, const Options& o) {
   int64_t spatial = rank_of(x) - 2, taps = taps_of(o), combinations = 1;
   std::vector<std::vector<Axis>> axes(spatial);
   for (int64_t d = 0; d < spatial; ++d, combinations *= taps) {
-    Value g = squeeze(narrow(grid, spatial + 1, spatial - 1 - d, 1), spatial + 1);
+    Value g = coordinate(grid, spatial, d);
     for (int64_t k = 0; k < taps; ++k) axes[d].push_back(axis(g, size_of(x, d + 2), o, k));
   }
   Sampled s;
@@ -202,10 +204,8 @@ Value grid_sampler(Value x, Value grid, int64_t interpolation, int64_t padding, 
     Value v = inside_only(s, prim::gather(x, s.indices, s.dims)), w = weights(s);
     return w ? v * w : v;
   };
-  if (!is_less(size_of(x, 1), kManyChannels))
-    return move_dims(sum(picked(many_channels(x, grid, o)), counted(kSpatial + 1, kSpatial)), {kSpatial + 1}, {1});
   Value out;
-  for (const Sampled& s : few_channels(x, grid, o)) out = out ? out + picked(s) : picked(s);
+  for (const Sampled& s : each_tap(x, grid, o)) out = out ? out + picked(s) : picked(s);
   return out;
 }
 
@@ -219,13 +219,12 @@ std::array<Value, 2> grid_sampler_backward(Value ct, Value x, Value grid, int64_
   results.pop_back();
   results.insert(results.begin() + 1, size_of(x, 1));
   check_shape("grid_sampler_backward", "grad_output", ct, results);
-  Sampled s = many_channels(x, grid, o);
-  Dims at = counted(0, kSpatial + 1);
-  at.push_back(2 * kSpatial + 1);
-  Value wide = inside_only(s, prim::broadcast(move_dims(ct, {1}, {kSpatial + 1}), s.shape, at));
   std::array<Value, 2> out = {no_result(dtype_of(x)), no_result(dtype_of(grid))};
   if (mask[0]) {
-    Value w = weights(s);
+    Sampled s = all_taps(x, grid, o);
+    Dims at = counted(0, kSpatial + 1);
+    at.push_back(2 * kSpatial + 1);
+    Value wide = inside_only(s, prim::broadcast(move_dims(ct, {1}, {kSpatial + 1}), s.shape, at)), w = weights(s);
     out[0] = prim::scatter(zeros_like(x), s.indices, w ? wide * w : wide, s.dims, "add");
   }
   if (!mask[1]) return out;
@@ -233,10 +232,17 @@ std::array<Value, 2> grid_sampler_backward(Value ct, Value x, Value grid, int64_
     out[1] = zeros_like(grid);
     return out;
   }
-  Value product = wide * prim::gather(x, s.indices, s.dims);
+  std::array<Value, kSpatial> slopes;
+  for (const Sampled& s : each_tap(x, grid, o)) {
+    Value above = prim::broadcast(ct, s.shape, counted(0, kSpatial + 2));
+    Value product = inside_only(s, above * prim::gather(x, s.indices, s.dims));
+    for (int64_t d = 0; d < kSpatial; ++d) {
+      Value part = product * weights(s, d);
+      slopes[d] = slopes[d] ? slopes[d] + part : part;
+    }
+  }
   std::vector<Value> parts;
-  for (int64_t d = kSpatial - 1; d >= 0; --d)
-    parts.push_back(unsqueeze(sum(product * weights(s, d), counted(kSpatial + 1, kSpatial + 1)), kSpatial + 1));
+  for (int64_t d = kSpatial - 1; d >= 0; --d) parts.push_back(unsqueeze(sum(slopes[d], {1}), kSpatial + 1));
   out[1] = prim::concat(parts, kSpatial + 1);
   return out;
 }
@@ -272,7 +278,7 @@ void add_grid_samplers(Table& t) {
   grid.insert(grid.end(), kSpatial, 3);
   grid.push_back(kSpatial);
   TensorSample x = tensor(DType::Float32, image), g = tensor(DType::Float32, grid).in(-0.9, 0.9), ct = x, many = x;
-  many.shape[1] = kManyChannels + 1;
+  many.shape[1] = 17;
   ct.shape.assign({2, 3});
   ct.shape.insert(ct.shape.end(), kSpatial, 3);
   std::string base = str("aten::grid_sampler_", kSpatial, "d");

@@ -251,6 +251,26 @@ TEST(Memory, Borders) {
   }
 }
 
+// What is added to a row of several parts, and lies where their sum goes, is added once, also where the last vectors of parts overlap others.
+TEST(Memory, PartsOfWhatIsOverwritten) {
+  for (bool symbolic : {false, true})
+    for (int64_t before : {1, 5, 19})
+      for (int64_t n : {3, 16, 29, 45}) {
+        Options o;
+        o.symbolic = symbolic;
+        o.into = {2};
+        std::vector<In> in = {
+            {DType::Float32, {3, before}}, {DType::Float32, {3, n}}, {DType::Float32, {3, before + n}}};
+        check(in, [](const Values& v) { return Values{prim::concat({v[0], v[1]}, 1) + v[2]}; }, o);
+        in[2].sizes[1] = n + 4;
+        auto bordered = [](const Values& v) {
+          Value zero = prim::full(0, {}, DType::Float32);
+          return Values{prim::pad(v[1], zero, {0, 1}, {0, 3}, {0, 0}) * v[2]};
+        };
+        check(in, bordered, o);
+      }
+}
+
 // Lanes that share elements, from any of the lanes of one on, within borders and without.
 TEST(Memory, SharedElements) {
   for (DType t : {DType::Bool, DType::Int16, DType::Float32, DType::Int64})

@@ -89,7 +89,10 @@ class Walker {
       default: break;
     }
     with_room([&] {
-      Pick pick = [&](Value indices, const Index& at, Expr size) {
+      Pick pick = [&](Value indices, Index at, Expr size) {
+        for (; is_view(prim_of(indices)); indices = indices.node->arg<Value>(0)) at = view_index(indices.node, at);
+        // Indices that count along a dimension name a place of the iteration's own.
+        if (prim_of(indices) == Prim::Iota) return at[indices.node->arg<Expr>(1).constant()];
         walk(indices, at);
         out_.picks.push_back({Expr::value(next_++, size), at});
         return out_.picks.back().index;

@@ -38,7 +38,7 @@ struct Places {
   std::vector<Access> accesses;  // those of `exprs` that are places in inputs
   struct Pick {
     ir::Expr index;  // a symbol in `exprs`: what is read from an index's tensor
-    Index at;        // there
+    Index at;        // there, seen through views
   };
   std::vector<Pick> picks;
 };

@@ -358,7 +358,8 @@ class Chooser {
     auto once = [&](Value v, int limit) {
       if (memory_[v.node->id] || cost_[v.node->id] <= limit) return;
       Value source = v;
-      while (!gpu_ && !memory_[source.node->id] && widens_places(source.node)) source = source.node->arg<Value>(0);
+      while (!gpu_ && !memory_[source.node->id] && (is_view(prim_of(source)) || widens_places(source.node)))
+        source = source.node->arg<Value>(0);
       materialise(source);
       if (source != v) cost_[v.node->id] = leaves_[v.node->id] = 1;
     };

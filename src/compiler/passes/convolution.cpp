@@ -213,7 +213,7 @@ Value convolution_by_rows(const Conv& c, Primitives& out, const PassContext& con
 namespace {
 
 // Few results, each a sum over all places: of the kernel, with rows as long as a plane's, and the image from the result's place on.
-Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machine) {
+Value convolution_of_places(const Conv& c, Primitives& out, const PassContext& context) {
   Value x = bordered(c.x, c.low, c.high, c.x_dilation), w = c.w;
   Shape image = shape_of(x), sw = shape_of(w), results;
   Planes planes(image, c.w_dilation);
@@ -223,12 +223,20 @@ Value convolution_of_places(const Conv& c, Primitives& out, const Machine& machi
     if (d > 2) high[d] = planes.size[d - 2] - sw[d];
   }
   // Whole vectors of places are summed.
-  int64_t lanes = lanes_of(c, machine);
+  int64_t lanes = lanes_of(c, context.machine);
   Expr count = ceildiv(sw[2] * planes.row(0), lanes) * lanes;
   high[2] = ceildiv(count, planes.row(0)) - sw[2];
   w = flat(in_memory(zeros_behind(w, high), out));
   w = first_of(w, {sw[0], sw[1], count});
   x = planes.shifted(x, count, results, c.w_dilation, Exprs(results.size(), 1), out);
+  if (has_one_output(c, context.facts)) {
+    Dims order = {0, 1, 2};  // batch, groups, channels, results…, places
+    for (size_t d = 0; d < c.spatial(); ++d) order.push_back(static_cast<int64_t>(d) + 4);
+    order.push_back(3);
+    x = prim::transpose(by_groups(x, 1, c.groups), order);
+    results.insert(results.begin(), {image[0], sw[0]});
+    return prim::reshape(sums_of_products(x, w, static_cast<int64_t>(c.spatial()), true), results);
+  }
   Value y = prim::dot_general(w, x, {1, 2}, {1, 2}, {}, {});  // outputs, batch, places…
   Dims order = {1, 0};
   for (size_t d = 2; d < sw.size(); ++d) order.push_back(static_cast<int64_t>(d));
@@ -450,7 +458,8 @@ Value convolution(Conv c, Shape result, Primitives& out, const PassContext& cont
     if (all_one(c.stride) || (all_one(c.w_dilation) && !alone)) return convolution_of_neighbours(c, out, context);
     if (alone) return convolution_by_windows(c, WindowsAre::Lanes);
   } else if (alone) {
-    return convolution_by_windows(c, WindowsAre::Vectors);
+    return all_one(c.stride) && all_one(c.w_dilation) ? convolution_of_places(c, out, context)
+                                                      : convolution_by_windows(c, WindowsAre::Vectors);
   } else if (takes_winograd_of_places(c, result, context)) {
     return winograd_of_places(c, out);
   } else if (at_least(floordiv(shape_of(c.w)[0], c.groups), lanes_of(c, context.machine), context) ||
@@ -459,7 +468,7 @@ Value convolution(Conv c, Shape result, Primitives& out, const PassContext& cont
     if (covers_image(c, result)) return convolution_of_image(c, result);
     return convolution_by_windows(c, WindowsAre::Rows);
   } else if (all_one(c.stride) && c.groups.is(1)) {
-    return convolution_of_places(c, out, context.machine);
+    return convolution_of_places(c, out, context);
   }
   return convolution_by_windows(c);
 }

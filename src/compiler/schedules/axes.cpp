@@ -143,6 +143,28 @@ std::optional<size_t> shared_axis(const MergedAxes& merged, const Places& places
   return std::nullopt;
 }
 
+// See MergedAxes::picked_once.
+std::optional<size_t> picked_once(const MergedAxes& merged, const Places& places, const Group& g) {
+  if (places.picks.empty() || g.domain.folds() || !g.domain.summed.empty()) return std::nullopt;
+  std::optional<size_t> found;
+  for (size_t i = 0; i < merged.axes.size(); ++i) {
+    const Axis& a = merged.axes[i];
+    Expr along = places.ranges[a.first + a.count - 1];
+    bool picks = std::any_of(places.picks.begin(), places.picks.end(), [&](const Places::Pick& p) {
+      return std::any_of(p.at.begin(), p.at.end(), [&](Expr e) { return contains_symbol(e, along); });
+    });
+    if (picks) continue;
+    if (found || i == merged.vector) return std::nullopt;
+    found = i;
+  }
+  if (!found) return std::nullopt;
+  constexpr int64_t kMany = 8;
+  int64_t stays = std::count_if(places.accesses.begin(), places.accesses.end(), [&](const Places::Access& read) {
+    return step_along(places, read.place, merged.axes[*found]) == std::optional(Expr(0));
+  });
+  return stays >= kMany ? found : std::nullopt;
+}
+
 }  // namespace
 
 MergedAxes merged_axes(const Group& group, int lanes, bool order) {
@@ -243,6 +265,7 @@ MergedAxes merged_axes(const Group& group, int lanes, bool order) {
   if (d.has_reduced()) out.again = read_again(out, places, d);
   if (loops && d.has_reduced()) out.rows = rows_of_matrix(out, places, group);
   if (loops) out.shared = shared_axis(out, places, group);
+  if (loops) out.picked_once = picked_once(out, places, group);
   // As many stores that differ by one place are vectors of neighbours.
   constexpr int64_t kMostInterleaved = 4;
   const Axis& pieces = out.axes.back();

@@ -33,6 +33,8 @@ struct MergedAxes {
   /// An axis of few elements along which nothing that is read moves but what is small: a vector of results for each of them takes the same
   /// vectors of operands.
   std::optional<size_t> shared;
+  /// The one axis along which no place is picked, where much of what is read stays: those places, and weights that belong to them.
+  std::optional<size_t> picked_once;
   /// The last axis, where its few elements lie side by side in a result, and the vector axis takes from each such piece to the next.
   std::optional<size_t> interleaved;
   /// If not 0: the last axis is two, the inner one a row of so few elements that a vector would be mostly empty. What is read comes again

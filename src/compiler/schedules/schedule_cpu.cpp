@@ -36,6 +36,8 @@ constexpr int kMostTransposed = 16;
 constexpr double kShortBody = 5;
 // Bytes that memory reads and writes at once, and a piece of so many of them is long.
 constexpr int64_t kLine = 64, kLines = 4;
+// Vectors of picked places for one parallel iteration.
+constexpr int64_t kPicked = 16;
 // Elements of a few pages, at whose ends memory stops sending ahead.
 constexpr double kPages = 2048;
 // Sums side by side along an axis, where their order follows from its extent: as many as the lanes of the widest vectors.
@@ -72,6 +74,7 @@ class Scheduler {
         continued_ = merged.continued;
         shared_ = merged.shared;
         rows_ = merged.rows;
+        picked_once_ = merged.picked_once;
         if (merged.interleaved) {
           Axis& pieces = s_.axes[*merged.interleaved];
           pieces.spelled_out = pieces.extent.constant();
@@ -185,7 +188,12 @@ class Scheduler {
         taps = taps * a.extent;
         most = max(most, a.extent);
       }
-    s_.vector_outside = reducing && !folded(last);
+    // Places that a vector picked serve all elements along this axis.
+    if (picked_once_) {
+      s_.axes[*picked_once_].kind = Axis::Serial;
+      inside *= size(s_.axes[*picked_once_].extent);
+    }
+    s_.vector_outside = (reducing && !folded(last)) || picked_once_;
     bool running = folded(last) && !last.reduced;  // a scan from lane to lane
     if (running && m_.one_order) s_.width = 1;
     constexpr double kLong = 40, kShort = 1, kLongStep = 100;  // a long body's copies take longer to compile
@@ -236,7 +244,7 @@ class Scheduler {
       // Long sums go down their columns a vector at a time, and what fetches its elements finds their places once for many rows. Small windows
       // go along rows, whose next elements memory sends ahead.
       bool along_rows = taps.is_constant() && taps.constant() <= kTaps && !gathered_;
-      if (s_.vector_outside && !along_rows) piece = step;
+      if (s_.vector_outside && !along_rows) piece = step * (picked_once_ ? kPicked : 1);
       // The places of what is shared are found once for several vectors.
       constexpr int64_t kSharing = 8;
       if (shared) piece = std::max(piece, kSharing * s_.width / step * step);
@@ -415,9 +423,10 @@ class Scheduler {
   std::optional<size_t> neighbours_;        // the axis along which some of them are
   std::optional<size_t> continued_;         // what lies behind the vector axis is read along this one
   std::optional<MergedAxes::Again> again_;  // see there
-  std::optional<size_t> shared_, rows_;     // see there
-  int64_t row_ = 0;                         // the vector axis is rows of so many elements (see MergedAxes)
-  double work_ = 1;                         // of one parallel iteration, in simple instructions
+  // See there.
+  std::optional<size_t> shared_, rows_, picked_once_;
+  int64_t row_ = 0;  // the vector axis is rows of so many elements (see MergedAxes)
+  double work_ = 1;  // of one parallel iteration, in simple instructions
 };
 
 }  // namespace

@@ -72,6 +72,9 @@ class Product {
           tile.vectors = v;
           break;
         }
+      // Sums side by side that hide an addition's latency.
+      constexpr int kEnough = 8;
+      if (!m.is_constant()) tile.rows = std::max(tile.rows, kEnough / (tile.vectors * tile.rows) * tile.rows);
     }
     // Neighbouring columns make a vector, unless they fill little of it: of windows that overlap what is summed lies side by side, too.
     bool narrow_columns = n.is_constant() && n.constant() <= tile.lanes / 2;

@@ -7,8 +7,8 @@
 #include "compiler/targets/emitter.h"
 
 // Rows of concatenations and of what has a border: whether a place lies in a part is asked of each element, and comes out alike all along the
-// part. So the loop goes from one end of a part to the next, with comparisons decided before; vectors that lie in several parts ask for each
-// lane.
+// part. So the loop goes from one end of a part to the next, with comparisons decided before. Of parts that are written past the caches vectors
+// may lie in several, and ask for each lane.
 namespace brasa::compiler {
 
 using ir::Node;
@@ -20,6 +20,18 @@ constexpr size_t kMostBorders = 32;
 constexpr int kLongBody = 128;
 
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
+
+// What is not 0 as such an expression is not always 0.
+bool is_polynomial(Expr e) {
+  switch (e->kind) {
+    case ir::ExprKind::Add:
+    case ir::ExprKind::Mul: return std::all_of(e->args.begin(), e->args.end(), is_polynomial);
+    case ir::ExprKind::Constant:
+    case ir::ExprKind::Size:
+    case ir::ExprKind::Range: return true;
+    default: return false;
+  }
+}
 
 // Where what a comparison says changes along the loop; places outside of the loop, too.
 std::vector<Expr> changes(ScalarOp op, Expr ahead, int64_t step) {
@@ -61,12 +73,16 @@ std::optional<Emitter::Border> Emitter::border_at(const Node* comparison, int lo
   return Border{comparison, ahead, step->constant(), loop};
 }
 
+bool Emitter::only_stores(const Loop& loop) {
+  return loop.closes.empty() && loop.carries.empty() &&
+         std::all_of(loop.body.begin(), loop.body.end(),
+                     [](const Item& item) { return item.node && is(item.node, LoopOp::Store); });
+}
+
 // None where no read waits for them, or where the body is too long to be there twice.
 std::vector<Emitter::Border> Emitter::borders_of(const Loop& loop) const {
   const For& f = analysis_.loops()[loop.loop];
-  bool stores = std::all_of(loop.body.begin(), loop.body.end(),
-                            [](const Item& item) { return item.node && is(item.node, LoopOp::Store); });
-  if (target_.gpu || f.width == 1 || !loop.closes.empty() || !loop.carries.empty() || !stores) return {};
+  if (target_.gpu || f.width == 1 || !only_stores(loop)) return {};
   std::vector<Border> out;
   bool masks = false;
   int nodes = 0;
@@ -143,6 +159,112 @@ void Emitter::emit_decided(const std::vector<Border>& asked, const std::function
     decided_ = others;
   });
   emit_if(b_.CreateNot(all), [&] { with_frame(otherwise); });
+}
+
+// The places along the loop where a comparison changes, in order; none where their order is not known, or where they are many.
+std::vector<Expr> Emitter::parts_of(const std::vector<Border>& borders) const {
+  constexpr size_t kMost = 2;
+  std::vector<Expr> out;
+  for (const Border& border : borders)
+    for (Expr e : changes(scalar_op_of(border.comparison->op), border.ahead, border.step)) {
+      if (std::find(out.begin(), out.end(), e) != out.end()) continue;
+      auto behind = std::find_if(out.begin(), out.end(), [&](Expr o) { return (o - e)->min >= 0; });
+      bool ordered = std::all_of(out.begin(), behind, [&](Expr o) { return (e - o)->min >= 0; });
+      if (!ordered || out.size() == kMost) return {};
+      out.insert(behind, e);
+    }
+  return out;
+}
+
+// Whether places are even steps along the loop. Of others, quotients of its index, lanes are known where vectors begin at whole steps.
+bool Emitter::goes_evenly(const Loop& loop) const {
+  Expr range = analysis_.loops()[loop.loop].range;
+  return std::all_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
+    if (!(analysis_.of(n) >> loop.loop & 1)) return true;
+    size_t place = is(n, LoopOp::Load) || is(n, LoopOp::Store) ? 1 : 0;
+    auto* e = place < n->args.size() ? n->args[place].get_if<Expr>() : nullptr;
+    return !e || coefficient(*e, range);
+  });
+}
+
+// Whether elements may be computed once more after they were stored: nothing that is read may lie where something is written.
+bool Emitter::may_repeat(const Loop& loop) const {
+  auto elements = [](const Node* n) { return type_of(n->arg<Value>(0)).shape[0]; };
+  auto overwrites = [&](const Node* store, const Node* load) {
+    if (load->arg<Value>(0) == store->arg<Value>(0)) return true;
+    // A result lies where an operand did that has as many elements, each at its own place.
+    Expr apart = load->arg<Expr>(1) - store->arg<Expr>(1);
+    return elements(load) == elements(store) && (apart.is(0) || !is_polynomial(apart));
+  };
+  return only_stores(loop) && std::all_of(loop.body.begin(), loop.body.end(), [&](const Item& item) {
+           if (!item.node->arg<std::string>(5).empty() || reads_values(item.node->arg<Expr>(1))) return false;
+           return std::none_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
+             return is(n, LoopOp::Load) && (analysis_.of(n) >> loop.loop & 1) && overwrites(item.node, n);
+           });
+         });
+}
+
+// All elements up to `end`, part by part, with code of its own for each part. Rows within one vector are one, where masks cost nothing.
+void Emitter::emit_parts(const std::vector<Border>& borders, const std::vector<Expr>& parts, const Loop& loop,
+                         llvm::Value* end) {
+  const int width = analysis_.loops()[loop.loop].width;
+  if (target_.masks) {
+    llvm::Value* longer = b_.CreateICmpSGT(end, i64(width));
+    emit_if(b_.CreateAnd(b_.CreateNot(longer), b_.CreateICmpSLT(i64(0), end)),
+            [&] { with_frame([&] { emit_vector_part(loop, i64(0), end, width, 1, end, 1); }); });
+    return emit_if(longer, [&] { with_frame([&] { emit_each_part(borders, parts, loop, end); }); });
+  }
+  emit_each_part(borders, parts, loop, end);
+}
+
+void Emitter::emit_each_part(const std::vector<Border>& borders, const std::vector<Expr>& parts, const Loop& loop,
+                             llvm::Value* end) {
+  const auto others = decided_;
+  llvm::Value* begin = i64(0);
+  for (size_t i = 0; i <= parts.size(); ++i) {
+    llvm::Value* until = end;
+    if (i < parts.size())
+      until = intrinsic(llvm::Intrinsic::smax, {begin, intrinsic(llvm::Intrinsic::smin, {end, eval_expr(parts[i])})});
+    for (const Border& border : borders) {
+      ScalarOp op = scalar_op_of(border.comparison->op);
+      auto passed = changes(op, border.ahead, border.step);
+      std::erase_if(passed,
+                    [&](Expr e) { return std::find(parts.begin(), parts.begin() + i, e) == parts.begin() + i; });
+      bool rises = border.step > 0, holds_first = op == ScalarOp::Ne;
+      if (op == ScalarOp::Lt || op == ScalarOp::Le) holds_first = !rises;
+      if (op == ScalarOp::Gt || op == ScalarOp::Ge) holds_first = rises;
+      decided_[border.comparison] = b_.getInt1(holds_first != (passed.size() % 2 == 1));
+    }
+    with_frame([&] { emit_part(loop, begin, until); });
+    begin = until;
+  }
+  decided_ = others;
+}
+
+// Whole vectors, the last of which ends with the part, where that does no harm.
+void Emitter::emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end) {
+  const For& f = analysis_.loops()[loop.loop];
+  anywhere_ = begin != i64(0);
+  llvm::Value* done = begin;
+  auto vectors = [&](int copies) {
+    llvm::Value* stop = b_.CreateNSWAdd(begin, whole_steps(b_.CreateNSWSub(end, begin), int64_t{f.width} * copies));
+    emit_vector_part(loop, done, stop, f.width, copies, nullptr, -1);
+    done = stop;
+  };
+  vectors(f.unroll);
+  if (f.unroll > 1) vectors(1);
+  anywhere_ = true;
+  emit_if(b_.CreateICmpSLT(done, end), [&] {
+    auto some = [&] {
+      target_.masks ? emit_vector_part(loop, done, end, f.width, 1, end, 1)
+                    : emit_vector_part(loop, done, end, 1, 1, nullptr, -1);
+    };
+    if (!may_repeat(loop)) return some();
+    llvm::Value *last = b_.CreateNSWSub(end, i64(f.width)), *fits = b_.CreateICmpSGE(last, begin);
+    emit_if(fits, [&] { with_frame([&] { emit_vector_part(loop, last, end, f.width, 1, nullptr, 1); }); });
+    emit_if(b_.CreateNot(fits), [&] { with_frame(some); });
+  });
+  anywhere_ = false;
 }
 
 // Whole vectors from `begin` to `end`.

@@ -36,22 +36,44 @@ void Emitter::emit_vector(const Loop& loop) {
 }
 
 void Emitter::emit_steps(const Loop& loop) {
+  const std::vector<Border> borders = borders_of(loop);
+  borders_ = !borders.empty();
   const For& f = analysis_.loops()[loop.loop];
   Expr n = at_copy(f.extent());
   llvm::Value* end = eval_expr(n);
+  auto even = [&] { emit_even_steps(loop, borders, n, end); };
+  const std::vector<Expr> parts = parts_of(borders);
+  bool in_parts = borders.empty() ? ends_overlapped(loop, n) : !parts.empty() && !is_long(loop.loop);
+  if (!in_parts || !goes_evenly(loop) || !asked_of_tile(loop, f.unroll).empty()) return even();
+  // What goes past the caches is written in whole pieces of memory.
+  llvm::Value* far = streams(loop, i64(0), whole_steps(end, int64_t{f.width} * f.unroll));
+  auto by_part = [&] { parts.empty() ? emit_part(loop, i64(0), end) : emit_parts(borders, parts, loop, end); };
+  if (!far) return by_part();
+  emit_if(far, [&] { with_frame(even); });
+  streamed_.clear();
+  emit_if(b_.CreateNot(far), [&] { with_frame(by_part); });
+}
+
+llvm::Value* Emitter::whole_steps(llvm::Value* count, int64_t width) {
+  return b_.CreateNSWSub(count, b_.CreateURem(count, i64(width)));
+}
+
+void Emitter::emit_even_steps(const Loop& loop, const std::vector<Border>& borders, Expr n, llvm::Value* end) {
+  const For& f = analysis_.loops()[loop.loop];
   llvm::Value* done = i64(0);
   auto trips = [&](int64_t from, int64_t width) { return n.is_constant() ? (n.constant() - from) / width : -1; };
   int64_t from = 0;
-  const std::vector<Border> borders = borders_of(loop);
-  borders_ = !borders.empty();
   auto full = [&](int copies) {
     int64_t width = int64_t{f.width} * copies, count = trips(from, width);
     if (count == 0) return;
-    llvm::Value* stop =
-        n.is_constant() ? i64(from + count * width) : b_.CreateNSWSub(end, b_.CreateURem(end, i64(width)));
+    llvm::Value* stop = n.is_constant() ? i64(from + count * width) : whole_steps(end, width);
     auto alike = [&] { emit_vector_part(loop, done, stop, f.width, copies, nullptr, count); };
     auto steps = [&] { borders.empty() ? alike() : emit_between(borders, loop, done, stop, copies); };
     auto emit = [&](const std::function<void()>& part) {
+      if (!streamed_.empty()) {
+        part();
+        return streamed_.clear();
+      }
       llvm::Value* far = copies == f.unroll ? streams(loop, done, stop) : nullptr;
       if (!far) return part();
       emit_if(far, [&] { with_frame(part); });
@@ -155,6 +177,14 @@ bool Emitter::ends_masked(int loop) {
   return all;
 }
 
+// Whether what rows lack of whole vectors is best made by one more that ends with them: without masks in registers, of a short body.
+bool Emitter::ends_overlapped(const Loop& loop, Expr n) {
+  const For& f = analysis_.loops()[loop.loop];
+  bool short_row = n.is_constant() && n.constant() < f.width;
+  return f.width > 1 && !target_.gpu && !target_.masks && !target_.baseline && !short_row &&
+         !provably_divisible(n, f.width) && !is_long(loop.loop) && may_repeat(loop);
+}
+
 bool Emitter::reads_apart(int loop) {
   enter_vector(loop, analysis_.loops()[loop].width, 1, nullptr);
   bool found = std::any_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
@@ -179,7 +209,7 @@ void Emitter::enter_vector(int loop, int lanes, int copies, llvm::Value* start, 
   vector_.lanes = lanes;
   vector_.copies = copies;
   vector_.start = start;
-  vector_.symbol = Expr::size(kStartId, 0, step ? step : int64_t{lanes} * copies);
+  vector_.symbol = Expr::size(kStartId, 0, anywhere_ ? 1 : step ? step : int64_t{lanes} * copies);
   vector_.lane = lanes > 1 ? Expr::range(kLaneId, lanes) : Expr(0);
 }
 

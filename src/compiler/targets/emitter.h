@@ -103,9 +103,11 @@ class Emitter {
   // emit_vector.cpp: vector loops
   void emit_vector(const Loop& loop);
   void emit_steps(const Loop& loop);
+  llvm::Value* whole_steps(llvm::Value* count, int64_t width);
   void emit_rest(const Loop& loop, llvm::Value* start, llvm::Value* end, int64_t count);
   void mask_end(llvm::Value* left, bool mostly_whole);
   bool ends_masked(int loop);
+  bool ends_overlapped(const Loop& loop, ir::Expr n);
   bool repeats(const Loop& loop);
   bool reads_apart(int loop);
   bool is_long(int loop) const;
@@ -128,8 +130,18 @@ class Emitter {
   void emit_decided(const std::vector<Border>& asked, const std::function<void()>& where_all,
                     const std::function<void()>& otherwise);
   std::optional<Border> border_at(const ir::Node* comparison, int loop) const;
+  std::vector<ir::Expr> parts_of(const std::vector<Border>& borders) const;
+  void emit_parts(const std::vector<Border>& borders, const std::vector<ir::Expr>& parts, const Loop& loop,
+                  llvm::Value* end);
+  void emit_each_part(const std::vector<Border>& borders, const std::vector<ir::Expr>& parts, const Loop& loop,
+                      llvm::Value* end);
+  void emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end);
+  void emit_even_steps(const Loop& loop, const std::vector<Border>& borders, ir::Expr n, llvm::Value* end);
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
+  static bool only_stores(const Loop& loop);
+  bool may_repeat(const Loop& loop) const;
+  bool goes_evenly(const Loop& loop) const;
 
   // emit_short_places.cpp: places of lanes in 32 bits
   std::optional<ir::Expr> reach_by_lanes(ir::Expr place, int loop) const;
@@ -374,7 +386,8 @@ class Emitter {
   bool tiles_ = false;         // the kernel uses the processor's tiles
   bool aligned_ = false;       // buffers begin at multiples of 16 bytes
   VectorState vector_;
-  bool borders_ = false;  // the loop that is emitted goes from one border to the next
+  bool anywhere_ = false;  // vectors begin at any place of the loop, not at whole steps alone
+  bool borders_ = false;   // the loop that is emitted goes from one border to the next
   std::unordered_map<const ir::Node*, llvm::Value*> decided_;  // comparisons that come out alike for all of its lanes
   bool streams_ = false;                                       // some loop may write past the caches
   std::unordered_set<const ir::Node*> streamed_;               // stores of the loop that is emitted, past the caches
