@@ -475,6 +475,11 @@ TEST(Convolution, Winograd) {
     check_both(in, conv({1, 1}, {1, 1}, {1, 1}));
     EXPECT_EQ(products(check(in, conv({1, 2}, {1, 1}, {1, 2}))), 1);
   }
+  for (int64_t rows : {3, 4}) {
+    std::vector<In> few = {image({9, 32, rows, 20}), image({33, 32, 3, 3})};
+    check_both(few, conv({1, 1}, {1, 1}, {1, 1}));
+    EXPECT_EQ(products(check(few, conv({1, 1}, {1, 1}, {1, 1}))), 1);
+  }
   check_both({image({4, 33, 11, 15}), image({32, 33, 3, 4})}, conv({-1, 2}, {2, -1}, {1, 1}));
   check_both({image({2, 32, 12, 30}), image({40, 32, 3, 1})}, conv({0, 0}, {0, 0}, {1, 1}));
   check_both({image({2, 32, 23, 24}), image({33, 32, 3, 3})}, conv({1, 1}, {1, 1}, {1, 1}));
@@ -520,6 +525,9 @@ TEST(Convolution, WinogradFromSomeSizesOn) {
   EXPECT_TRUE(takes({8, 32, 8, 8}, {32, 32, 3, 3}));
   EXPECT_TRUE(takes({1, 32, 6, 86}, {32, 32, 3, 3}));
   EXPECT_FALSE(takes({1, 32, 5, 103}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({1, 32, 4, 128}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({1, 32, 3, 171}, {32, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 2, 256}, {32, 32, 3, 3}));
   EXPECT_TRUE(takes({1, 32, 8, 16}, {32, 32, 3, 3}, true));
   EXPECT_FALSE(takes({1, 32, 8, 16}, {32, 32, 3, 3}));
   EXPECT_FALSE(takes({1, 32, 127, 1}, {32, 32, 3, 3}, true));
