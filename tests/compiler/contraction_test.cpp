@@ -533,6 +533,22 @@ TEST(Convolution, WinogradFromSomeSizesOn) {
   EXPECT_FALSE(takes({1, 32, 127, 1}, {32, 32, 3, 3}, true));
 }
 
+// Volumes of two planes beside a kernel of three: their planes are channels, and only pairs of planes that meet are multiplied.
+TEST(Convolution, ShortVolumes) {
+  auto conv = [](Shape low, Shape high, Shape step) {
+    return [=](const Values& v) {
+      return Values{prim::convolution(v[0], v[1], step, low, high, {1, 1, 1}, {1, 1, 1}, 1)};
+    };
+  };
+  std::vector<In> in = {{DType::Float32, {3, 8, 2, 7, 6}, -0.5, 0.5}, {DType::Float32, {20, 8, 3, 3, 3}, -0.5, 0.5}};
+  check_both(in, conv({1, 1, 1}, {1, 1, 1}, {1, 1, 1}));
+  check_both(in, conv({2, 0, 1}, {1, 1, 0}, {2, 1, 2}));
+  Report r = check(in, conv({1, 1, 1}, {1, 1, 1}, {1, 1, 1}));
+  EXPECT_TRUE(std::any_of(r.kernels.begin(), r.kernels.end(), [](const std::string& k) {
+    return k.find("contraction") == 0 && k.find("40]") != k.npos;
+  })) << r.kernels.front();
+}
+
 // A step as long as the kernel: each element makes a patch.
 TEST(Convolution, PatchesFromElements) {
   auto conv = [](Shape low, Shape high, Shape distance) {
