@@ -475,6 +475,11 @@ TEST(Convolution, Winograd) {
     check_both(in, conv({1, 1}, {1, 1}, {1, 1}));
     EXPECT_EQ(products(check(in, conv({1, 2}, {1, 1}, {1, 2}))), 1);
   }
+  for (int64_t rows : {3, 4}) {
+    std::vector<In> few = {image({9, 32, rows, 20}), image({33, 32, 3, 3})};
+    check_both(few, conv({1, 1}, {1, 1}, {1, 1}));
+    EXPECT_EQ(products(check(few, conv({1, 1}, {1, 1}, {1, 1}))), 1);
+  }
   check_both({image({4, 33, 11, 15}), image({32, 33, 3, 4})}, conv({-1, 2}, {2, -1}, {1, 1}));
   check_both({image({2, 32, 12, 30}), image({40, 32, 3, 1})}, conv({0, 0}, {0, 0}, {1, 1}));
   check_both({image({2, 32, 23, 24}), image({33, 32, 3, 3})}, conv({1, 1}, {1, 1}, {1, 1}));
@@ -520,9 +525,28 @@ TEST(Convolution, WinogradFromSomeSizesOn) {
   EXPECT_TRUE(takes({8, 32, 8, 8}, {32, 32, 3, 3}));
   EXPECT_TRUE(takes({1, 32, 6, 86}, {32, 32, 3, 3}));
   EXPECT_FALSE(takes({1, 32, 5, 103}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({1, 32, 4, 128}, {32, 32, 3, 3}));
+  EXPECT_TRUE(takes({1, 32, 3, 171}, {32, 32, 3, 3}));
+  EXPECT_FALSE(takes({1, 32, 2, 256}, {32, 32, 3, 3}));
   EXPECT_TRUE(takes({1, 32, 8, 16}, {32, 32, 3, 3}, true));
   EXPECT_FALSE(takes({1, 32, 8, 16}, {32, 32, 3, 3}));
   EXPECT_FALSE(takes({1, 32, 127, 1}, {32, 32, 3, 3}, true));
+}
+
+// Volumes of two planes beside a kernel of three: their planes are channels, and only pairs of planes that meet are multiplied.
+TEST(Convolution, ShortVolumes) {
+  auto conv = [](Shape low, Shape high, Shape step) {
+    return [=](const Values& v) {
+      return Values{prim::convolution(v[0], v[1], step, low, high, {1, 1, 1}, {1, 1, 1}, 1)};
+    };
+  };
+  std::vector<In> in = {{DType::Float32, {3, 8, 2, 7, 6}, -0.5, 0.5}, {DType::Float32, {20, 8, 3, 3, 3}, -0.5, 0.5}};
+  check_both(in, conv({1, 1, 1}, {1, 1, 1}, {1, 1, 1}));
+  check_both(in, conv({2, 0, 1}, {1, 1, 0}, {2, 1, 2}));
+  Report r = check(in, conv({1, 1, 1}, {1, 1, 1}, {1, 1, 1}));
+  EXPECT_TRUE(std::any_of(r.kernels.begin(), r.kernels.end(), [](const std::string& k) {
+    return k.find("contraction") == 0 && k.find("40]") != k.npos;
+  })) << r.kernels.front();
 }
 
 // A step as long as the kernel: each element makes a patch.

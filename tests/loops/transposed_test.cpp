@@ -112,5 +112,44 @@ TEST_P(Transposed, Matrices) {
   }
 }
 
+// Neighbours of a matrix of any size in words of two, as panels of them are made: to the places of whole words, of which the last one may
+// have its second element beyond the row.
+void make_words(Kernel& k, int lanes) {
+  Expr rows = Expr::size(0), columns = Expr::size(1), words = ceildiv(columns, 2);
+  Value from = k.b.buffer(DType::Int16, rows * columns), to = k.b.buffer(DType::Int16, rows * words * 2);
+  Expr square = k.b.loop("parallel", ceildiv(words, lanes)), u = k.b.loop("unroll", lanes), word = square * lanes + u;
+  auto below = [&](Expr e, Expr end) { return k.b.op(ops::ScalarOp::Lt, {k.b.index(e), k.b.index(end)}); };
+  Value there = below(word, words);
+  Expr row = k.b.loop("vector", rows, lanes);
+  for (int64_t d : {0, 1}) {
+    Value inside = k.b.op(ops::ScalarOp::BitAnd, {there, below(word * 2 + d, columns)});
+    k.b.store(to, (word * 2 + d) * rows + row, k.b.load(from, row * columns + word * 2 + d, inside), there);
+  }
+}
+TEST_P(Transposed, Words) {
+  for (int lanes : {8, 16}) {
+    Kernel k;
+    make_words(k, lanes);
+    k.compile(GetParam());
+    for (int64_t m : {1, 7, 16, 19, 33})
+      for (int64_t n : {1, 2, 7, 16, 31, 32, 33, 70}) {
+        std::vector<int16_t> in(static_cast<size_t>(m * n)), got(static_cast<size_t>(m * (n + n % 2) + 64), 7);
+        for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<int16_t>(i * 29 + 1);
+        k.run({in.data(), got.data()}, {m, n});
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n + n % 2; ++j)
+            ASSERT_EQ(got[j * m + i], j < n ? in[i * n + j] : 0) << lanes << " lanes, " << m << " x " << n;
+        for (size_t i = static_cast<size_t>(m * (n + n % 2)); i < got.size(); ++i)
+          ASSERT_EQ(got[i], 7) << "written beyond the end";
+      }
+  }
+}
+TEST(TransposedCode, WordsAreNotReadElementByElement) {
+  Kernel k;
+  make_words(k, 16);
+  std::string code = show_kernel(k.graph, "x86-64+avx512", "assembly");
+  EXPECT_EQ(code.find("vpinsrw"), code.npos) << code;
+}
+
 }  // namespace
 }  // namespace brasa::compiler::test

@@ -40,7 +40,7 @@ double ms_since(Clock::time_point start) { return 1e3 * std::chrono::duration<do
 
 // Evenly drawn numbers in [low, high]; of whole numbers both ends are among them.
 verify::Array drawn(const json& j, std::mt19937_64& random) {
-  verify::Array a{verify::dtype_named(j.at("dtype")), j.at("shape"), {}, {}};
+  verify::Array a{verify::dtype_named(j.at("dtype")), j.at("shape"), {}, j.value("strides", std::vector<int64_t>{})};
   double low = j.at("low"), high = j.at("high");
   int64_t n = 1;
   for (int64_t size : a.shape) n *= size;

@@ -144,6 +144,19 @@ Prepared vit_b16_distillation(const std::string& mode) {
   return steps_of<optim::Adam>(optim::AdamOptions(1e-4), student->parameters(), loss, mode, Arithmetic::Autocast);
 }
 
+// An optimizer's step alone, of parameters whose gradients stand there.
+Prepared adam_step_of(const std::vector<Tensor>& parameters, const std::string& mode) {
+  for (Tensor p : parameters) p.mutable_grad() = randn_like(p);
+  auto optimizer = std::make_shared<optim::Adam>(parameters, optim::AdamOptions(1e-4));
+  return {in_mode(
+              [optimizer] {
+                optimizer->step();
+                return Tensor();
+              },
+              mode),
+          count(parameters), optimizer};
+}
+
 // Forward and backward of sequences of all lengths from 1 to 200, one after the other in random order.
 Prepared lstm_of_all_lengths(int64_t batch, const std::string& mode) {
   nn::LSTM lstm(64, 64);
@@ -224,6 +237,8 @@ const std::vector<Workload>& workloads() {
        [](Mode m) { return inference_as(Arithmetic::Autocast, vit_b16(), m, images(64)); }},
       {"vit_b16_distill_b64", "the training step towards a ViT-B of 24 blocks, which makes no gradients",
        vit_b16_distillation},
+      {"adam_86M", "Adam's step of the 86 M parameters of ViT-B/16",
+       [](Mode m) { return adam_step_of(vit_b16()->parameters(), m); }},
       {"gpt_train_b4_t256", "a GPT of 4 blocks, width 384, 4 texts of 256 tokens, Adam",
        [](Mode m) { return training(models::GPT(), tokens(4), classes(1024, 8192), m); }},
       {"gpt_infer_b1_t256", "the same, one text, forward only",

@@ -133,6 +133,11 @@ def vit():
     return timm.create_model("vit_tiny_patch16_224")
 
 
+def vit_b16():
+    import timm
+    return timm.create_model("vit_base_patch16_224")
+
+
 def resnet18():
     import torchvision
     return torchvision.models.resnet18()
@@ -177,6 +182,8 @@ SEQUENCES = {
     "lstm_lengths_b1": lambda: of_all_lengths(1),
     "lstm_lengths_b16": lambda: of_all_lengths(16),
 }
+# Name: how to make the model whose parameters an optimizer's step changes.
+OPTIMIZED = {"adam_86M": vit_b16}
 # Name: how to make the model, and its inputs.
 INFERRED = {
     "vit_tiny_infer_b8": lambda: (vit(), images(8)),

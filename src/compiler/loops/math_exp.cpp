@@ -75,25 +75,30 @@ X exp_in_range(X x) {
   return exp_reduced(less_ln2(x, n.number), 2) * power(bits(n.sum));
 }
 
-// p · 2^n where the result may be denormal or infinite: by an instruction, or in two exact steps.
-X scale(X p, X n) {
-  if (Context::current().has.scales) return scaled(p, n);
-  int64_t bias = limits(p).bias;
-  X all = bits(nearest(n, 1, 2 * bias).sum), half = bits(nearest(n, 0.5, bias).sum);
+// The integer nearest to x · factor for `scale`, which needs the number or the bits of the sum.
+Nearest nearest_exponent(X x, double factor) {
+  return nearest(x, factor, Context::current().has.scales ? 0 : 2 * limits(x).bias);
+}
+// p · 2^n where the result may be denormal or infinite: by an instruction, or by the two halves of n + 2 · bias, so that one product is exact.
+X scale(X p, Nearest n) {
+  if (Context::current().has.scales) return scaled(p, n.number);
+  X all = bits(n.sum), half = shr(all, 1);
   return p * power(half) * power(all - half);
 }
 
 // e^rest · 2^exponent of `reduced`(x), which is 0 for x below `low` and infinite beyond `high`. No result is rounded to 0, which takes a hundred
 // times as long: the exponent is minus infinity there, or that of `zero`.
 struct Reduced {
-  X rest, exponent;
+  X rest;
+  Nearest exponent;
 };
 template <class F>
 X exponential(X x, double low, double high, double zero, F reduced) {
   bool scales = Context::current().has.scales;
   X vanishes = x < low, near = at_most(x, high);
   Reduced r = reduced(scales ? at_least(near, low) : select(vanishes, like(x, zero), near));
-  return scale(exp_reduced(r.rest), scales ? select(vanishes, -infinity(x), r.exponent) : r.exponent);
+  if (scales) r.exponent.number = select(vanishes, -infinity(x), r.exponent.number);
+  return scale(exp_reduced(r.rest), r.exponent);
 }
 
 struct Split {
@@ -145,10 +150,11 @@ X expm1_moderate(X x) {
   return 2.0 * (h * p + (h - 0.5));
 }
 
-// e^2a - 1 where e^2a is far from overflow.
+// e^2a - 1 where e^2a is far from overflow, for what it is divided by itself plus 2: where n is large its errors vanish there, so that a
+// float32 needs ln 2 in one part. The smallest numbers give 2a.
 X expm1_of_twice(X a) {
   Nearest n = nearest(a, 2 * kLog2e, limits(a).bias + 1);
-  X r = less_ln2(a, n.number, 2), twice = power(bits(n.sum));
+  X r = a.is_double() ? less_ln2(a, n.number, 2) : a - n.number * (kLn2 / 2), twice = power(bits(n.sum));
   X p = r + r * r * polynomial(r, kExpm1_32, kExpm1_64, 2, 2);
   return twice * p + (0.5 * twice - 1);
 }
@@ -195,8 +201,8 @@ X exp(X x) {
     return select(f->condition, like(x, 0), exp_in_range(at_most(at_least(f->y, l.exp_normal), l.exp_high)));
   }
   return exponential(x, l.exp_low, l.exp_high, l.exp_zero, [](X y) {
-    X n = nearest(y, kLog2e, 0).number;
-    return Reduced{less_ln2(y, n), n};
+    Nearest n = nearest_exponent(y, kLog2e);
+    return Reduced{less_ln2(y, n.number), n};
   });
 }
 
@@ -212,15 +218,16 @@ X one_plus_tanh(X x) { return 2.0 * reciprocal(one_plus_exp(x * -2.0)); }
 
 X exp_of_sum(X high, X low) {
   // What is multiplied by this has errors of its own: the terms are added to 1 last, which leaves an eighth of a last bit less.
-  X n = nearest(high, kLog2e, 0).number, r = less_ln2(high, n) + low;
+  Nearest n = nearest_exponent(high, kLog2e);
+  X r = less_ln2(high, n.number) + low;
   return scale(1 + (r + r * r * polynomial(r, kExp32, kExp64)), n);
 }
 
 X exp2(X x) {
   double low = x.is_double() ? -1080 : -152, high = x.is_double() ? 1025 : 129, zero = x.is_double() ? -2046 : -254;
   return exponential(x, low, high, zero, [](X y) {
-    X n = nearest(y, 1, 0).number;
-    return Reduced{(y - n) * kLn2, n};
+    Nearest n = nearest_exponent(y, 1);
+    return Reduced{(y - n.number) * kLn2, n};
   });
 }
 
@@ -354,8 +361,7 @@ X tanh(X x) {
     return flip_sign(select(a < 0.625, small, large), sign);
   }
   X e = expm1_of_twice(at_most(a, x.is_double() ? 22 : 10));
-  X r = select(a < std::ldexp(1.0, -limits(x).mantissa), a, e / (e + 2));
-  return flip_sign(r, sign);
+  return flip_sign(e / (e + 2), sign);
 }
 
 X asinh(X x) {

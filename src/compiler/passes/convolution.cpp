@@ -425,11 +425,11 @@ Value of_spread_kernel(const Conv& c, const Shape& result, Primitives& out, cons
   return merged(prim::transpose(by_groups(y, 1, c.groups), back), 1);
 }
 
-// A dimension along which most of a long kernel lies beyond the image, whatever the result.
+// A dimension along which a third of the kernel or more lies beyond the image, whatever the result.
 std::optional<size_t> short_dimension(const Conv& c, const PassContext& context) {
   for (size_t d = 0; d < c.spatial(); ++d) {
     Expr image = shape_of(c.x)[d + 2] * c.x_dilation[d], kernel = shape_of(c.w)[d + 2];
-    if (c.w_dilation[d].is(1) && !kernel.is(1) && is_at_most(image * 2, kernel, false, context) &&
+    if (c.w_dilation[d].is(1) && !kernel.is(1) && is_at_most(image * 3, kernel * 2, false, context) &&
         has_elements(c, context.facts))
       return d;
   }

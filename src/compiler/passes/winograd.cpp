@@ -149,9 +149,15 @@ Value rows_of_tiles(const std::vector<Value>& products, int64_t dim, Expr rows, 
   return first_of(y, shape);
 }
 
-// Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums. Of few rows the last four would be
-// mostly empty.
-constexpr int64_t kFewChannels = 32, kFewPlaces = 512, kFewOfLasting = 128, kFewSummed = 256, kFewRows = 6;
+// Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums.
+constexpr int64_t kFewChannels = 32, kFewPlaces = 512, kFewOfLasting = 128, kFewSummed = 256;
+
+// Whether as many rows fill most of the fours that they are cut into, so that six products for each four are two thirds of a direct sum's at
+// most.
+bool fills_tiles(Expr rows, const PassContext& context) {
+  constexpr int64_t kMany = 6;  // and any number from here on
+  return at_least(rows, kMany, context) || at_least(rows - ceildiv(rows, kResults) * 3, 0, context);
+}
 
 bool has_neighbouring_taps(const Conv& c, const PassContext& context) {
   return !context.machine.one_order && !PassRunner::switched_off("winograd") && ops::dtype_of(c.x) == DType::Float32 &&
@@ -185,8 +191,7 @@ bool takes_winograd(const Conv& c, const PassContext& context) {
   if (!has_neighbouring_taps(c, context) || !w[2].is(kTaps) || !all_one(c.stride)) return false;
   // Rows of the results, and what the operand has beside them.
   Expr rows = result_rows(c), places = x[0] * rows * ir::product(std::span(x).subspan(2, c.spatial() - 1));
-  return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) &&
-         at_least(rows, kFewRows, context) &&
+  return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) && fills_tiles(rows, context) &&
          at_least(places, lasts(c.w, context) ? kFewOfLasting : kFewPlaces, context);
 }
 
@@ -220,7 +225,7 @@ bool takes_winograd_of_places(const Conv& c, const Shape& result, const PassCont
   const Shape& w = shape_of(c.w);
   return has_neighbouring_taps(c, context) && result[2].is(kTaps) && all_one(c.stride) && all_one(c.w_dilation) &&
          at_least(result[0], kFewChannels, context) && at_least(result[1], kFewChannels, context) &&
-         at_least(w[2], kFewRows, context) && at_least(w[1] * product_from(w, 2), kFewSummed, context);
+         fills_tiles(w[2], context) && at_least(w[1] * product_from(w, 2), kFewSummed, context);
 }
 
 Value winograd_of_places(const Conv& c, Primitives& out) {

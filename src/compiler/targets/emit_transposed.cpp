@@ -108,11 +108,13 @@ bool Emitter::load_transposed(const Node* n) {
   for (Expr term : terms) {
     auto step = coefficient(term, range);
     LaneIndex t = lane_index(at_first(term));
-    if (!step || !t.linear || varies(t.base)) return false;
+    if (!step || !step->is_constant() || !t.linear || varies(t.base)) return false;
     if (step->is(0))
       of_lanes.push_back(at_first(term));
     else if (step->is(-apart) && t.stride.is(0) && !backwards)
       of_window.push_back(t.base + before);
+    else if (step->is(-1) && t.stride.is(0) && !backwards)  // whole iterations
+      of_window.push_back(t.base * apart);
     else
       return false;
   }

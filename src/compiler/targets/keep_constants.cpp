@@ -12,15 +12,17 @@
 
 #include "compiler/targets/target.h"
 
-// With AVX2 LLVM makes a vector of equal numbers anew where it uses one, by an instruction and into a register; AVX-512 has operands for
-// that. Where there are more of them than registers, they are vectors that nothing is known of: registers that are full go to memory, from
-// which an instruction takes an operand. What follows a sum in as many registers as there are gets them behind it: in front, they would
-// take the sum's registers.
+// With AVX2 LLVM makes a vector of equal numbers anew where it uses one, by an instruction and into a register. Where there are more of
+// them than registers, they are vectors that nothing is known of: registers that are full go to memory, from which an instruction takes an
+// operand. AVX-512 has operands that repeat a number from memory, but some processors read one vector of 64 bytes a cycle, and a long function
+// has as many numbers as steps: half of the registers hold those that it uses most. What follows a sum in as many registers as there are
+// gets them behind it: in front, they would take the sum's registers.
 namespace brasa::compiler {
 namespace {
 
-constexpr unsigned kRegisterBits = 256;
+constexpr unsigned kRegisterBits = 256, kLongRegisterBits = 512;
 constexpr size_t kFew = 8;
+constexpr size_t kHeld = 16;  // of 32 long registers
 // So many registers from one iteration to the next leave none for constants.
 constexpr int64_t kFull = 8;
 
@@ -34,19 +36,35 @@ struct KeepConstants : llvm::FunctionPass {
   }
 
   bool runOnFunction(llvm::Function& f) override {
-    std::map<llvm::Constant*, std::vector<llvm::Use*>> uses;
+    std::vector<Uses> uses;
+    std::map<llvm::Constant*, size_t> places_of;
     for (llvm::Instruction& i : llvm::instructions(f)) {
       if (!takes_memory(i)) continue;
       for (llvm::Use& u : i.operands())
-        if (auto* c = llvm::dyn_cast<llvm::Constant>(u.get()); c && is_repeated(c)) uses[c].push_back(&u);
+        if (auto* c = llvm::dyn_cast<llvm::Constant>(u.get()); c && is_repeated(c)) {
+          auto [it, is_new] = places_of.emplace(c, uses.size());
+          if (is_new) uses.push_back({c, {}});
+          uses[it->second].second.push_back(&u);
+        }
     }
     if (uses.size() <= kFew) return false;
-    for (auto& [constant, places] : uses) {
+    size_t held = 0;
+    for (auto& [constant, places] : most_used(uses)) {
+      if (bits(constant->getType()) == kLongRegisterBits && held++ >= kHeld) continue;
       llvm::IRBuilder<> b(place(f, places));
       llvm::Value* kept = b.CreateArithmeticFence(constant, constant->getType());
       for (llvm::Use* u : places) u->set(kept);
     }
     return true;
+  }
+
+  using Uses = std::pair<llvm::Constant*, std::vector<llvm::Use*>>;
+  // In the order of their first use where numbers are used as often as each other.
+  static std::vector<Uses> most_used(const std::vector<Uses>& uses) {
+    std::vector<Uses> out = uses;
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Uses& a, const Uses& b) { return a.second.size() > b.second.size(); });
+    return out;
   }
 
   // In front of the outermost loop around all uses that has no full loop without them.
@@ -75,8 +93,7 @@ struct KeepConstants : llvm::FunctionPass {
   static bool is_full(const llvm::Loop& l) {
     auto phis = l.getHeader()->phis();
     return kFull <= std::count_if(phis.begin(), phis.end(), [](const llvm::PHINode& phi) {
-             return phi.getType()->isVectorTy() &&
-                    phi.getType()->getPrimitiveSizeInBits().getFixedValue() == kRegisterBits;
+             return phi.getType()->isVectorTy() && fills_a_register(phi.getType());
            });
   }
 
@@ -87,8 +104,12 @@ struct KeepConstants : llvm::FunctionPass {
   }
   static bool is_repeated(llvm::Constant* c) {
     auto* type = llvm::dyn_cast<llvm::FixedVectorType>(c->getType());
-    return type && type->getElementType()->isFloatingPointTy() &&
-           type->getPrimitiveSizeInBits().getFixedValue() == kRegisterBits && c->getSplatValue() && !c->isNullValue();
+    return type && type->getElementType()->isFloatingPointTy() && fills_a_register(type) && c->getSplatValue() &&
+           !c->isNullValue();
+  }
+  static uint64_t bits(llvm::Type* vector) { return vector->getPrimitiveSizeInBits().getFixedValue(); }
+  static bool fills_a_register(llvm::Type* vector) {
+    return bits(vector) == kRegisterBits || bits(vector) == kLongRegisterBits;
   }
 };
 

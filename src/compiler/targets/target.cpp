@@ -177,6 +177,7 @@ void add_simplification(llvm::legacy::PassManager& passes, llvm::TargetMachine& 
     passes.add(keep_constants());
   } else if (machine.getTargetTriple().isX86()) {
     passes.add(whole_reads());
+    passes.add(keep_constants());
   }
 }
 
