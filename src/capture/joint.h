@@ -11,7 +11,6 @@
 #include "capture/backend.h"
 #include "capture/trace.h"
 #include "capture/workspace.h"
-#include "compiler/passes/ranges.h"
 #include "support/mutex.h"
 #include "support/pool_allocator.h"
 #include "transforms/partition.h"
@@ -131,10 +130,6 @@ class Halves : public program::Attachment {
   program::Variant ready(std::unique_ptr<ir::Graph> graph, ir::Facts& facts) const;
   void decompose(const std::vector<ir::Value>& values, ir::Facts& facts) const;
   std::unique_ptr<Backward> make_backward(const std::vector<bool>& given, const Binding& binding) const;
-  /// The forward half gives parts of values of which the gradients read no more.
-  void save_parts(transforms::Partition& p, std::span<const ir::Output> gradients, ir::Facts& facts);
-  /// Whether it reads just those parts.
-  bool reads_parts(const transforms::BackwardGraph& back, const ir::Facts& facts) const;
 
   Backend backend_;
   CompileOptions options_;
@@ -143,7 +138,6 @@ class Halves : public program::Attachment {
   mutable ir::Graph primitives_{ir::Level::Primitives};
   mutable ir::ValueMap map_;
   std::vector<ir::Value> values_;
-  std::vector<std::optional<compiler::Part>> parts_;  // of them, that are saved; absent: all
   mutable Mutex mutex_;
   mutable std::vector<std::unique_ptr<Backward>> backwards_;
 };

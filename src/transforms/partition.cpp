@@ -81,8 +81,7 @@ class Partitioner {
   std::vector<Value> gradients_;
 };
 
-}  // namespace
-
+// Symbols that a graph mentions but that no dimension or stride of its inputs is become inputs of their size.
 std::vector<ir::Expr> add_sizes(ir::Graph& graph) {
   std::vector<ir::Expr> mentioned, bound, out;
   for (const Node* n : graph.nodes()) ir::each_size(*n, [&](ir::Expr e) { ir::collect_symbols(e, mentioned); });
@@ -98,6 +97,8 @@ std::vector<ir::Expr> add_sizes(ir::Graph& graph) {
     }
   return out;
 }
+
+}  // namespace
 
 Partition partition(const ir::Graph& joint, size_t original_inputs, size_t original_outputs, const ir::Facts& facts,
                     const Keeping& keeping) {

@@ -42,7 +42,4 @@ struct BackwardGraph {
 BackwardGraph backward_graph(const ir::Graph& joint, const std::vector<ir::Value>& saved,
                              const std::vector<ir::Value>& gradients);
 
-/// Symbols that a graph mentions but that no dimension or stride of its inputs is become inputs of their size, behind the others.
-std::vector<ir::Expr> add_sizes(ir::Graph& graph);
-
 }  // namespace brasa::transforms

@@ -1,13 +1,13 @@
-#include "compiler/passes/unread_parts.h"
-
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
 #include "compiler/loops/ops.h"
-#include "compiler/passes/pass_runner.h"
+#include "compiler/passes/ranges.h"
 #include "compiler/passes/transform.h"
 #include "ir/copy.h"
 
@@ -15,7 +15,8 @@
 // operands. And where a tensor is zero but for a part, as the gradient of a slice is, what is made of it is computed for that part alone and padded
 // later: gradients of what nobody read need no products.
 //
-// Zero times anything is zero here. So a NaN or an infinity in elements that nothing reads does not reach gradients, as it does where they are multiplied.
+// Zero times anything is zero there. So a NaN or an infinity in elements that nothing reads does not reach gradients, as it does where they are multiplied.
+// A mask of the user's own hides neither: zeros count where the graph has the slice that they are the gradient of, at the same place of a tensor as large.
 namespace brasa::compiler {
 
 namespace prim = ops::prim;
@@ -51,11 +52,17 @@ std::optional<double> number_of(Value v) {
   return static_cast<double>(a.get<Expr>().constant());
 }
 bool is_zero(Value v) { return number_of(v) == 0.0; }
-bool divides_well(Value v) { return number_of(v).value_or(0) != 0; }
+bool divides_well(Value v) {
+  double by = number_of(v).value_or(0);
+  return by != 0 && std::isfinite(by);
+}
 
 class UnreadParts {
  public:
   explicit UnreadParts(const ir::Graph& graph) : live_(live_nodes(graph)) {
+    for (const Node* n : live_)
+      if (prim_of(n) == Prim::Slice)
+        if (MaybePart p = sliced_part(n)) slices_.emplace_back(shape_of(n->arg<Value>(0)), std::move(*p));
     for (const Node* n : live_)
       if (MaybePart p = nonzero_of(n)) nonzero_[n] = std::move(*p);
     for (const ir::Output& o : graph.outputs()) ask(o.value, std::nullopt);
@@ -71,11 +78,6 @@ class UnreadParts {
     return it == parts_.end() ? std::nullopt : it->second;
   }
   bool is_zero_elsewhere(const Node* n) const { return nonzero_.count(n) > 0; }
-  // Of an input: the part that others are made of; absent: all of it.
-  MaybePart part_read(Value input) const {
-    auto it = asked_.find(input.node);
-    return it == asked_.end() ? std::nullopt : it->second.part;
-  }
   // What a slice reads; absent: so much that its operand is computed as a whole.
   static MaybePart sliced_part(const Node* n) {
     Part p;
@@ -193,7 +195,9 @@ class UnreadParts {
         const auto &low = n->arg<std::vector<Expr>>(2), &between = n->arg<std::vector<Expr>>(4);
         Part p;
         for (size_t d = 0; d < shape.size(); ++d) p.push_back({low[d], shape_of(n->arg<Value>(0))[d], between[d] + 1});
-        return is_small(p, shape) ? MaybePart(std::move(p)) : std::nullopt;
+        std::pair slice{shape, p};
+        bool of_slice = std::find(slices_.begin(), slices_.end(), slice) != slices_.end();
+        return of_slice ? MaybePart(std::move(p)) : std::nullopt;
       }
       case Prim::Pointwise: return of(nonzero_of_elements(n));
       case Prim::Transpose: {
@@ -364,11 +368,28 @@ class UnreadParts {
     bool any_part = false;
   };
   std::vector<Node*> live_;
+  std::vector<std::pair<Shape, Part>> slices_;  // small ones: of tensors of such a shape
   std::unordered_map<const Node*, Part> nonzero_;
   std::unordered_map<const Node*, MaybePart> parts_;
   std::unordered_map<const Node*, Asked> asked_;
   bool any_ = false;
 };
+
+Value part_of(Value whole, const Part& part) {
+  return prim::slice(whole, starts_of(part), sizes_of(part), steps_of(part));
+}
+Value zeros_around(Value part_alone, const Part& part, const Shape& whole) {
+  std::vector<Expr> low, high, between;
+  for (size_t d = 0; d < part.size(); ++d) {
+    const Range& r = part[d];
+    Expr gaps = r.step - 1;
+    low.push_back(r.start);
+    between.push_back(gaps);
+    high.push_back(whole[d] - r.start -
+                   (gaps.is(0) ? r.size : ir::max(r.size + (r.size - 1) * gaps, 0)));  // as in its type
+  }
+  return prim::pad(part_alone, ops::scalar(0, ops::dtype_of(part_alone)), low, high, between);
+}
 
 // Makes the nodes of a new graph.
 class Maker {
@@ -432,35 +453,6 @@ class Maker {
 };
 
 }  // namespace
-
-Value part_of(Value whole, const Part& part) {
-  return prim::slice(whole, starts_of(part), sizes_of(part), steps_of(part));
-}
-Value zeros_around(Value part_alone, const Part& part, const Shape& whole) {
-  std::vector<Expr> low, high, between;
-  for (size_t d = 0; d < part.size(); ++d) {
-    const Range& r = part[d];
-    Expr gaps = r.step - 1;
-    low.push_back(r.start);
-    between.push_back(gaps);
-    high.push_back(whole[d] - r.start -
-                   (gaps.is(0) ? r.size : ir::max(r.size + (r.size - 1) * gaps, 0)));  // as in its type
-  }
-  return prim::pad(part_alone, ops::scalar(0, ops::dtype_of(part_alone)), low, high, between);
-}
-
-std::vector<MaybePart> parts_read(const ir::Graph& graph, const ir::Facts& facts, Numbers numbers) {
-  std::vector<MaybePart> out(graph.inputs().size());
-  if (numbers == Numbers::Strict || PassRunner::switched_off("unread_parts")) return out;
-  Primitives p;
-  p.graph = ir::copy(graph);
-  ir::Facts own = facts;
-  Machine machine;
-  simplify(p, {own, machine});
-  UnreadParts parts(*p.graph);
-  for (size_t i = 0; i < out.size(); ++i) out[i] = parts.part_read(p.graph->inputs()[i].value);
-  return out;
-}
 
 void drop_unread_parts(Primitives& p, const PassContext& context) {
   if (context.machine.one_order) return;
