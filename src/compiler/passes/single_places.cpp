@@ -15,12 +15,6 @@ using ops::shape_of;
 namespace {
 
 bool is(Value v, ScalarOp op) { return prim_of(v) == Prim::Pointwise && scalar_op_of(v.node->op) == op; }
-bool is_zero(Value v) {
-  if (prim_of(v) == Prim::Broadcast) return is_zero(v.node->arg<Value>(0));
-  if (prim_of(v) != Prim::Full) return false;
-  const ir::Arg& number = v.node->args[0];
-  return number.is<double>() ? number.get<double>() == 0 : number.is<Expr>() && number.get<Expr>().is(0);
-}
 
 class AtOnePlace {
  public:
@@ -104,7 +98,7 @@ Value sum_at_one_place(Value x, int64_t dim) {
   }
   if (!is(x, ScalarOp::Select)) return {};
   Value condition = x.node->arg<Value>(0);
-  if (!is_zero(x.node->arg<Value>(2)) || !requires_place(condition, dim)) return {};
+  if (number_of(x.node->arg<Value>(2)) != 0.0 || !requires_place(condition, dim)) return {};
   AtOnePlace at(dim);
   return at(x);
 }

@@ -86,6 +86,16 @@ Value below_views(Value v) {
   return v;
 }
 
+std::optional<double> number_of(Value v) {
+  v = below_views(v);
+  if (prim_of(v) != Prim::Full) return std::nullopt;
+  const ir::Arg& a = v.node->args[0];
+  if (a.is<double>()) return a.get<double>();
+  if (a.is<bool>()) return a.get<bool>();
+  if (!a.is<Expr>() || !a.get<Expr>().is_constant()) return std::nullopt;
+  return static_cast<double>(a.get<Expr>().constant());
+}
+
 Value before_widening(Value v, DType narrow) {
   if (converts(v.node)) {
     Value x = v.node->arg<Value>(0);

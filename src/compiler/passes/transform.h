@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "compiler/passes/passes.h"
 #include "ops/algebra.h"
@@ -28,6 +29,9 @@ ir::Value again(const ir::Node* view, ir::Value operand);
 ir::Value below_views(ir::Value v);
 /// A value that is made by views alone of what was widened from this dtype, before that; absent where it is not.
 ir::Value before_widening(ir::Value v, DType narrow);
+
+/// The number that all its elements are; absent where it is no literal that views repeat.
+std::optional<double> number_of(ir::Value v);
 
 /// Whether it has one value for all elements along these dimensions; the first of those.
 bool is_constant_along(ir::Value v, const std::vector<int64_t>& dims);

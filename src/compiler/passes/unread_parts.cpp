@@ -9,7 +9,6 @@
 #include "compiler/loops/ops.h"
 #include "compiler/passes/ranges.h"
 #include "compiler/passes/transform.h"
-#include "ir/copy.h"
 
 // Where only a part of a tensor is read, as the first token's features, the rest is not computed, nor what only that was made of: slices move to
 // operands. And where a tensor is zero but for a part, as the gradient of a slice is, what is made of it is computed for that part alone and padded
@@ -41,16 +40,6 @@ bool is_small(const Part& part, const Shape& shape) {
 // A range along a dimension of another tensor that has as many elements, by an equal size or by a fact.
 Range along(const Range& r, Expr extent, Expr other) { return r.is_whole(extent) ? Range{0, other, 1} : r; }
 
-// The number that all elements are; absent: no literal.
-std::optional<double> number_of(Value v) {
-  while (is_view(prim_of(v))) v = v.node->arg<Value>(0);
-  if (prim_of(v) != Prim::Full) return std::nullopt;
-  const ir::Arg& a = v.node->args[0];
-  if (a.is<double>()) return a.get<double>();
-  if (a.is<bool>()) return a.get<bool>();
-  if (!a.is<Expr>() || !a.get<Expr>().is_constant()) return std::nullopt;
-  return static_cast<double>(a.get<Expr>().constant());
-}
 bool is_zero(Value v) { return number_of(v) == 0.0; }
 bool divides_well(Value v) {
   double by = number_of(v).value_or(0);
@@ -63,6 +52,7 @@ class UnreadParts {
     for (const Node* n : live_)
       if (prim_of(n) == Prim::Slice)
         if (MaybePart p = sliced_part(n)) slices_.emplace_back(shape_of(n->arg<Value>(0)), std::move(*p));
+    if (slices_.empty()) return;  // as of most graphs: all is read
     for (const Node* n : live_)
       if (MaybePart p = nonzero_of(n)) nonzero_[n] = std::move(*p);
     for (const ir::Output& o : graph.outputs()) ask(o.value, std::nullopt);
@@ -72,7 +62,7 @@ class UnreadParts {
   // Whether anything is computed for less than all elements.
   bool any() const { return any_; }
   // Whether a node is made anew, for the part of its result that is computed; absent: all of it.
-  bool changes(const Node* n) const { return parts_.count(n) > 0 || prim_of(n) == Prim::Slice; }
+  bool changes(const Node* n) const { return parts_.count(n) > 0; }
   MaybePart part_of(const Node* n) const {
     auto it = parts_.find(n);
     return it == parts_.end() ? std::nullopt : it->second;
@@ -397,14 +387,14 @@ class Maker {
   Maker(const UnreadParts& parts, const ir::Facts& facts) : parts_(parts), facts_(facts) {}
 
   std::vector<Value> operator()(const Node* n, ir::Args& args) {
-    if (!parts_.changes(n)) return {};
-    MaybePart part = parts_.part_of(n);
-    Value made;
     if (prim_of(n) == Prim::Slice) {
       MaybePart read = UnreadParts::sliced_part(n);
       if (!read || !parts_.part_of(n->arg<Value>(0).node)) return {};
       return {operand(n, 0, args, read)};
     }
+    if (!parts_.changes(n)) return {};
+    MaybePart part = parts_.part_of(n);
+    Value made;
     if (prim_of(n) == Prim::Pad) {
       made = args[0].get<Value>();
     } else {
