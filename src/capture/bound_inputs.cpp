@@ -14,8 +14,9 @@ bool same_place(const TensorImpl& a, const TensorImpl& b) {
 }  // namespace
 
 void BoundInputs::add(const Tensor& tensor, Number number) {
-  Last& last = last_[impl_of(tensor)->storage->root()];
-  inputs_.push_back({tensor, number, last.at});
+  const TensorImpl& t = *impl_of(tensor);
+  Last& last = last_[t.storage->root()];
+  inputs_.push_back({tensor, number, last.at, t.registered ? t.storage->content() : 0});
   last.at = static_cast<int>(inputs_.size()) - 1;
 }
 

@@ -14,6 +14,7 @@ class BoundInputs {
     Tensor tensor;
     Number number;
     int before;  // the one before it that reads the same memory, or -1
+    uint64_t content;  // of a module's tensor: Storage::content as it was met
   };
 
   void add(const Tensor& tensor, Number number);

@@ -68,8 +68,10 @@ std::unique_ptr<ir::Graph> recomputing_graph(const Trace& trace, const std::vect
   bool has_backward = std::any_of(trace.events.begin(), trace.events.end(), [](const Event& e) { return e.backward; });
   std::optional<double> budget = memory_budget_of(options);
   using Spare = transforms::Keeping::Spare;
-  bool none = budget || compiler::PassRunner::switched_off("spare_memory");
-  Spare spare = none ? Spare::Nothing : device.on_host() ? Spare::AllCheap : Spare::Operands;
+  // Of a GPU the mode that looks for the fastest way spends the memory.
+  bool spends = !device.on_host() && options.mode.starts_with("max-autotune");
+  bool none = budget || spends || compiler::PassRunner::switched_off("spare_memory");
+  Spare spare = none ? Spare::Nothing : device.on_host() ? Spare::AllCheap : Spare::Activations;
   if (!has_backward || (none && !any_checkpoint(trace) && budget.value_or(1) >= 1)) return nullptr;
   Trace::Body body = trace.body();
   std::vector<ir::Value> values;

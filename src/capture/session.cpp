@@ -375,7 +375,8 @@ std::shared_ptr<compiler::Executable> Session::executable(const Trace& trace, co
   bool primitives = is_built_in(state_.options.backend) && state_.options.backend != "eager";
   std::unique_ptr<ir::Graph> recomputing =
       primitives ? recomputing_graph(trace, deliveries, state_.options, facts, device()) : nullptr;
-  return state_.backend(recomputing ? *recomputing : graph, facts, state_.options, device(), lasting_inputs());
+  const ir::Graph& made = recomputing ? *recomputing : graph;
+  return state_.backend(made, facts, state_.options, device(), lasting_inputs(made));
 }
 
 Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint) {
@@ -416,12 +417,15 @@ Variant Session::compiled(const std::vector<Delivery>& deliveries, const std::sh
   return v;
 }
 
-// Modules' tensors, but those that an optimizer is about to change.
-Lasting Session::lasting_inputs() const {
+// Modules' tensors, but those that an optimizer outside is about to change.
+Lasting Session::lasting_inputs(const ir::Graph& graph) const {
+  std::vector<bool> written(graph.inputs().size());
+  for (const ir::Output& o : graph.outputs())
+    if (o.into >= 0) written[o.into] = true;
   Lasting out;
   for (const BoundInputs::Bound& in : inputs_) {
     const TensorImpl& t = *impl_of(in.tensor);
-    bool trained = differentiated_ && t.autograd && t.autograd->requires_grad;
+    bool trained = differentiated_ && t.autograd && t.autograd->requires_grad && !written[out.size()];
     out.push_back(t.registered && !trained);
   }
   return out;
@@ -440,7 +444,10 @@ bool Session::run_compiled(const std::vector<Delivery>& deliveries, const std::v
   Epoch::Reading reading;
   const Variant* variant = variant_for(deliveries, joint, inputs, symbols);
   if (!variant) return false;
-  for (uint32_t i : variant->executable->lasting()) inputs[i].content = impl_of(inputs_[i].tensor)->storage->content();
+  for (uint32_t i : variant->executable->lasting()) {
+    inputs[i].content = inputs_[i].content;
+    inputs[i].content_after = impl_of(inputs_[i].tensor)->storage->content_delivered();
+  }
   // They have their values when the run has ended.
   std::vector<StorageRef> memory;
   std::vector<Fresh> results;

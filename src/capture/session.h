@@ -70,7 +70,7 @@ class Session : public Functional {
   const program::Variant* variant_for(const std::vector<Delivery>& deliveries,
                                       const std::shared_ptr<const JointSegment>& joint,
                                       std::span<const compiler::Operand> inputs, program::SymbolValues& symbols);
-  Lasting lasting_inputs() const;
+  Lasting lasting_inputs(const ir::Graph& graph) const;
   std::shared_ptr<compiler::Executable> executable(const Trace& trace, const std::vector<Delivery>& deliveries,
                                                    const ir::Graph& graph, ir::Facts& facts);
   program::Variant compiled(const std::vector<Delivery>& deliveries, const std::shared_ptr<const JointSegment>& joint);

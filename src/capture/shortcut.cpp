@@ -147,8 +147,6 @@ class Run {
   std::vector<Tensor> operator()() {
     draw();
     compute();
-    for (const Shortcut::Write& w : is_.writes)
-      for (uint32_t k = 0; k < w.versions; ++k) impl_of(at(w.input))->storage->bump_version();
     make();
     std::vector<Tensor> out;
     out.reserve(is_.results.size());
@@ -175,6 +173,11 @@ class Run {
     }
   }
 
+  void count_writes() {
+    for (const Shortcut::Write& w : is_.writes)
+      for (uint32_t k = 0; k < w.versions; ++k) impl_of(at(w.input))->storage->bump_version();
+  }
+
   void compute() {
     std::vector<compiler::Operand> inputs = is_.operands, outputs;
     outputs.reserve(is_.outputs.size());
@@ -185,12 +188,18 @@ class Run {
       else
         inputs[i] = eager::operand_of(at(s));
     }
-    for (uint32_t i : is_.executable->lasting()) inputs[i].content = impl_of(at(is_.inputs[i]))->storage->content();
+    auto content = [&](uint32_t i) { return impl_of(at(is_.inputs[i]))->storage->content(); };
+    for (uint32_t i : is_.executable->lasting()) inputs[i].content = content(i);
     for (const Shortcut::Output& o : is_.outputs) {
       memory_.emplace_back(Storage::make(o.bytes, *is_.device));
       outputs.push_back({memory_.back()->data(), o.dtype, o.at.sizes, o.at.strides});
     }
-    if (!is_.halves) return is_.executable->run(is_.symbols.data(), inputs, outputs);
+    if (!is_.halves) {
+      count_writes();
+      for (uint32_t i : is_.executable->lasting()) inputs[i].content_after = content(i);
+      return is_.executable->run(is_.symbols.data(), inputs, outputs);
+    }
+    for (uint32_t i : is_.executable->lasting()) inputs[i].content_after = inputs[i].content;
     SavedRun kept;
     kept.binding = is_.binding;
     for (const Source& s : is_.inputs) kept.inputs.push_back(at(s));
@@ -210,6 +219,7 @@ class Run {
       autograd::NodeAccess::edges(*flow.roots[flow.slots[k].root])[flow.slots[k].result] = {segment,
                                                                                             static_cast<uint32_t>(k)};
     roots_ = std::move(flow.roots);
+    count_writes();
   }
 
   void make() {

@@ -66,6 +66,7 @@ constexpr GraphPass kForms[] = {
     {"squared_differences", true, expand_squared_differences},
     {"split_reductions", true, split_reductions},
     {"library_operands", false, place_library_operands},
+    {"carried_copies", true, carry_narrow_copies},
     {"copy_inputs", false, copy_inputs},
     {"large_sizes", true, define_large_sizes},
     {"library_groups", true, group_library_calls},
@@ -208,6 +209,17 @@ std::vector<bool> lasting_inputs(const Graph& graph, const CompilerOptions& opti
   return out;
 }
 
+// Takes those that the graph writes from these.
+std::vector<bool> take_rewritten(std::vector<bool>& lasting, const Graph& graph) {
+  std::vector<bool> out(lasting.size());
+  for (const ir::Output& o : graph.outputs())
+    if (o.into >= 0 && !lasting.empty() && lasting[o.into]) {
+      out[o.into] = true;
+      lasting[o.into] = false;
+    }
+  return out;
+}
+
 // Whether failed checks are told by a kernel, for when somebody waits.
 bool notes_checks(const runtime::Device& device, const CompiledGraph::Parts& parts) {
   return !device.on_host() && !parts.checks.empty();
@@ -224,7 +236,9 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   LoweredGraph out;
   Primitives p;
   std::vector<bool> lasting = lasting_inputs(graph, options, machine);
-  PassContext context{facts, machine, options.size_classes, lasting, options.portable};
+  std::vector<bool> rewritten = take_rewritten(lasting, graph);
+  int64_t room = machine.gpu ? kMostOnGpu : kMostOnHost;
+  PassContext context{facts, machine, options.size_classes, lasting, options.portable, std::move(rewritten), room};
   bool together = machine.gpu && !options.portable && !PassRunner::switched_off("share_launches");
 
   // Operators to primitives, simpler ones, and the forms that have a lowering.
@@ -247,7 +261,7 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
         std::optional<LargeSizes> large;
         if (p.defined) large.emplace(*p.defined);
         out.plan =
-            plan(*p.graph, std::move(fused), together, {std::move(lasting), machine.gpu ? kMostOnGpu : kMostOnHost},
+            plan(*p.graph, std::move(fused), together, {std::move(lasting), room, std::move(p.carried)},
                  [&](const Expr& e) { return large ? (*large)(e) : e; });
         mark_values(out.plan, graph, device_for(options));
         if (machine.gpu) mark_overwritten(out.plan);

@@ -48,9 +48,12 @@ Storage* Storage::alias(Storage* of) {
 }
 
 uint64_t Storage::content() const {
+  return recorder() ? 0 : content_delivered();  // a recorded write is still to come
+}
+
+uint64_t Storage::content_delivered() const {
   const Storage* s = root();
-  // A recorded write is still to come.
-  if (s->exposed_.load(std::memory_order_relaxed) || s->recorder_) return 0;
+  if (s->exposed_.load(std::memory_order_relaxed)) return 0;
   uint64_t known = s->content_.load(std::memory_order_relaxed);
   if (known) return known;
   uint64_t fresh = compiler::new_content();

@@ -67,6 +67,8 @@ class Storage : Pooled {
   }
   /// A number for what the memory holds: the same until the next write, and never that of another content. 0 where writes go unseen.
   uint64_t content() const;
+  /// That of what it will hold when recorded writes have been made.
+  uint64_t content_delivered() const;
   /// Somebody else has the address from now on, and may write there.
   void expose() { owner()->exposed_.store(true, std::memory_order_relaxed); }
   bool is_pinned() const { return root()->pinned_; }

@@ -20,8 +20,9 @@ struct Keeping {
   /// Without such a budget: what is done again if the whole then takes clearly less memory.
   enum class Spare : uint8_t {
     Nothing,
-    /// Activations and normalisations between products: the kernels of their derivatives, which read the same, make them on their way.
-    Operands,
+    /// Activations between products: the kernels of their derivatives, which read the same, make them on their way. A normalisation's derivative
+    /// sums, and takes longer for one more result than another kernel takes to read it.
+    Activations,
     AllCheap,
   };
   Spare spare = Spare::Nothing;

@@ -77,7 +77,81 @@ TEST_P(Prepared, StepsInBetween) {
   }
 }
 
+// A step leaves narrow copies of what it updates to the next one, which finds them only where nothing else has written since: two networks side
+// by side, one trained by the compiled step, get the same weights.
+class Carried : public OnDevice {
+ protected:
+  struct Twin {
+    nn::Sequential net{nn::Linear(1536, 1408), nn::Linear(1408, 8)};
+    std::unique_ptr<optim::SGD> sgd;
+    explicit Twin(Device device) {
+      net->to(device);
+      sgd = std::make_unique<optim::SGD>(net->parameters(), optim::SGDOptions(0.05).momentum(0.5));
+    }
+    Tensor step(const Tensor& x) {
+      sgd->zero_grad();
+      Tensor loss;
+      {
+        AutocastMode autocast(x.device().type(), kBFloat16);
+        loss = net(x).square().mean();
+      }
+      loss.backward();
+      sgd->step();
+      return loss.detach();
+    }
+    void copy_from(Twin& other) {
+      NoGradGuard guard;
+      for (size_t i = 0; i < net->parameters().size(); ++i) net->parameters()[i].copy_(other.net->parameters()[i]);
+    }
+  };
+  void follows_writes(const std::string& mode) {
+    manual_seed(5);
+    Twin one(device_), other(device_);
+    other.copy_from(one);
+    auto step = compile([&](const Tensor& x) { return other.step(x); }, {.mode = mode});
+    Tensor x = randn({16, 1536}, device_);
+    int made = 0;
+    auto same = [&](int calls, const char* what) {
+      for (int i = 0; i < calls; ++i, ++made) {
+        Tensor a = one.step(x), b = step(x);
+        EXPECT_TRUE(allclose(a.cpu(), b.cpu(), 2e-2, 1e-4)) << mode << " " << what << " " << made;
+      }
+      for (size_t i = 0; i < one.net->parameters().size(); ++i)
+        EXPECT_TRUE(allclose(one.net->parameters()[i].cpu(), other.net->parameters()[i].cpu(), 2e-2, 2e-3))
+            << mode << " " << what << " parameter " << i;
+    };
+    auto both = [&](const auto& write) {
+      NoGradGuard guard;
+      write(one.net->parameters());
+      write(other.net->parameters());
+    };
+    same(5, "alone");
+    const std::string& kernels = step.explain().graphs[0].kernels;
+    EXPECT_NE(kernels.find("made once"), std::string::npos) << kernels;
+    for (int calls : {1, 2, 1, 4}) {
+      both([](std::vector<Tensor> p) { p[0].mul_(0.5); });
+      same(calls, "multiplied");
+    }
+    both([](std::vector<Tensor> p) { p[2].t()[3].fill_(0.25); });
+    same(3, "a part");
+    Tensor fresh = randn({1408, 1536}, device_) * 0.02;
+    both([&](std::vector<Tensor> p) { p[0].set_data(fresh.clone()); });
+    same(3, "other memory");
+    other.copy_from(one);
+    same(2, "copied");
+    both([](std::vector<Tensor> p) {
+      (void)p[0].data_ptr();
+      p[0].data()[1].fill_(0.125);
+    });
+    same(3, "what has an address");
+  }
+};
+
+TEST_P(Carried, FollowsWrites) { follows_writes("default"); }
+TEST_P(Carried, FollowsWritesWithKeptLaunches) { follows_writes("reduce-overhead"); }
+
 INSTANTIATE_TEST_SUITE_P(Devices, Prepared, testing::Values("emu", "cuda"));
+INSTANTIATE_TEST_SUITE_P(Devices, Carried, testing::Values("emu", "cuda"));
 
 }  // namespace
 }  // namespace brasa

@@ -205,10 +205,10 @@ TEST(Recompute, ABudgetBoundsThePeak) {
 }
 
 // Activations between products are computed again, the stream is not: nothing that reads the same would do it on its way.
-TEST(Recompute, SparesOperandsOfProducts) {
+TEST(Recompute, SparesActivationsBetweenProducts) {
   Stream s(int64_t{1} << 16, true);
   EXPECT_EQ(recompute(s.graph, s.forward, s.facts, s.keeping), nullptr);
-  s.keeping.spare = Keeping::Spare::Operands;
+  s.keeping.spare = Keeping::Spare::Activations;
   auto again = recompute(s.graph, s.forward, s.facts, s.keeping);
   ASSERT_TRUE(again);
   EXPECT_EQ(count(*again, "prim::sin"), 2 * Stream::kLayers);

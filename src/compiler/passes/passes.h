@@ -18,6 +18,11 @@ struct DefinedSymbols {
   std::vector<ir::Expr> are;
 };
 
+/// An input that no operand is given for: the narrow copy of another one, which the run before left and this one leaves for the next.
+struct CarriedCopy {
+  uint32_t of, input;
+};
+
 /// What passes work on.
 struct Primitives {
   std::unique_ptr<ir::Graph> graph;
@@ -25,6 +30,7 @@ struct Primitives {
   std::unordered_set<ir::Value> in_memory;
   /// Calls of libraries for more than a node; passes that make nodes anew forget them.
   LibraryGroups groups;
+  std::vector<CarriedCopy> carried;       // their inputs are the last ones
   std::optional<DefinedSymbols> defined;  // in the sizes of the graph and of what is made of it; absent: there are none
 };
 void append_to(std::string& out,
@@ -34,8 +40,11 @@ struct PassContext {
   ir::Facts& facts;
   const Machine& machine;
   bool size_classes = false;       // see CompilerOptions
-  std::vector<bool> lasting = {};  // so too
-  bool portable = false;           // so too
+  std::vector<bool> lasting = {};  // so too, but for what the graph writes
+  bool portable = false;           // see CompilerOptions
+  /// By input, or empty: it lasts but for what the graph writes there.
+  std::vector<bool> rewritten = {};
+  int64_t prepared_room = 0;  // bytes that may be kept from run to run
 };
 
 using Pass = void (*)(Primitives& p, const PassContext& context);
@@ -95,6 +104,8 @@ void widen_accumulators(Primitives& p, const PassContext& context);
 void keep_compared(Primitives& p, const PassContext& context);
 /// On a CPU: what is computed from lasting inputs alone and then repeated, as a norm's factors for each channel, goes to memory: it is made once.
 void keep_lasting_values(Primitives& p, const PassContext& context);
+/// On a GPU: narrow copies of parameters that the graph updates are left by the run before, written beside the update.
+void carry_narrow_copies(Primitives& p, const PassContext& context);
 /// On a GPU: sums that differ alone in factors that are the same for all that is summed become one.
 void share_sums(Primitives& p, const PassContext& context);
 /// On a GPU: a variance of long columns is made of sums that need no mean, so that one pass over memory makes both.

@@ -27,6 +27,7 @@ void append_to(std::string& out, const Primitives& p) {
       for (const ir::Node* inside : it->second.covered.inside) out += str(" %", inside->id);
       out += str(" %", n->id, "\n");
     }
+  for (const CarriedCopy& c : p.carried) out += str("input ", c.input, " is a copy of input ", c.of, "\n");
   if (p.defined)
     for (size_t i = 0; i < p.defined->are.size(); ++i)
       out += str("s", p.defined->first + i, " = ", p.defined->are[i], "\n");
@@ -65,6 +66,7 @@ void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const N
     }
   }
   for (const ir::Output& o : p.graph->outputs()) out.graph->outputs().push_back({map(o.value), o.into, o.check});
+  out.carried = std::move(p.carried);
   p = std::move(out);
 }
 

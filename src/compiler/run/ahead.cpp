@@ -4,6 +4,7 @@
 #include <exception>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "compiler/run/compiled.h"
@@ -61,6 +62,10 @@ class CompiledGraph::Ahead final : public RunAhead {
   explicit Ahead(std::shared_ptr<const CompiledGraph> graph)
       : graph_(std::move(graph)), inputs_(graph_->parts_.by_value.size()) {}
 
+  ~Ahead() override { graph_->prepared_.give_back(std::move(prepared_)); }
+  Ahead(const Ahead&) = delete;
+  Ahead& operator=(const Ahead&) = delete;
+
   const Executable& executable() const override { return *graph_; }
 
   void add(const Operand& input, const runtime::Device& place) override {
@@ -93,7 +98,9 @@ class CompiledGraph::Ahead final : public RunAhead {
                   (!prepared_ || PreparedValues::contents(g.parts_.prepared_of, symbols, inputs) == prepared_->of);
     if (counts) {
       Symbols all;
-      return g.run_from(done_, *arena_, g.with_defined(symbols, all), inputs, outputs, prepared());
+      g.run_from(done_, *arena_, g.with_defined(symbols, all), inputs, outputs, prepared());
+      if (prepared_) g.keep_prepared(std::exchange(prepared_, nullptr), symbols, inputs);
+      return;
     }
     give_up();
     g.run(symbols, inputs, outputs);
@@ -105,7 +112,7 @@ class CompiledGraph::Ahead final : public RunAhead {
     if (!arena_) {
       runtime::Stream stream = runtime::current_stream(g.device_);
       if (g.parts_.prepared) {
-        prepared_ = g.prepared_.last(stream);
+        prepared_ = g.prepared_.take(stream);
         if (!prepared_) return give_up();
         for (size_t i = 0; i < count_; ++i)
           if (!has_content(i)) return give_up();
@@ -131,6 +138,7 @@ class CompiledGraph::Ahead final : public RunAhead {
     stopped_ = true;
     done_ = 0;
     arena_.reset();
+    graph_->prepared_.give_back(std::exchange(prepared_, nullptr));
   }
 
   std::shared_ptr<const CompiledGraph> graph_;
@@ -138,7 +146,7 @@ class CompiledGraph::Ahead final : public RunAhead {
   size_t count_ = 0;
   std::vector<void*> buffers_;
   std::optional<Memory> arena_;
-  std::shared_ptr<const PreparedValues::Made> prepared_;  // as it was when this began
+  std::shared_ptr<PreparedValues::Made> prepared_;  // as it was when this began
   size_t done_ = 0;                                       // batches
   bool stopped_ = false;
   std::exception_ptr error_;

@@ -44,6 +44,15 @@ double Step::flops(const int64_t* symbols) const {
 namespace {
 // What has no elements may have no memory.
 void* part_of(void* data, int64_t offset) { return data ? static_cast<std::byte*>(data) + offset : data; }
+
+// Whether steps behind those that prepare write there what the next run finds.
+bool rewrites_prepared(const CompiledGraph::Parts& parts) {
+  size_t first = parts.prepared ? parts.batches[parts.prepared - 1].end : parts.steps.size();
+  return std::any_of(parts.steps.begin() + static_cast<std::ptrdiff_t>(first), parts.steps.end(), [&](const Step& s) {
+    return std::any_of(s.buffers.begin() + static_cast<std::ptrdiff_t>(s.first_written), s.buffers.end(),
+                       [&](int b) { return parts.buffers[b].kind == Place::Prepared; });
+  });
+}
 }  // namespace
 
 CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Parts parts)
@@ -51,7 +60,8 @@ CompiledGraph::CompiledGraph(const ir::Graph& graph, runtime::Device& device, Pa
       device_(device),
       parts_(std::move(parts)),
       arena_bytes_(parts_.arena_bytes),
-      prepared_bytes_(parts_.prepared_bytes) {
+      prepared_bytes_(parts_.prepared_bytes),
+      prepared_(rewrites_prepared(parts_)) {
   for (const Place& p : parts_.buffers) buffers_.push_back({p.kind, p.index, SizeProgram(p.offset)});
   single_ = device.on_host() && parts_.steps.size() == 1 && !parts_.steps[0].library && !parts_.steps[0].call &&
             parts_.checks.empty() && std::all_of(parts_.buffers.begin(), parts_.buffers.end(), [](const Place& p) {
@@ -357,12 +367,21 @@ void CompiledGraph::run_with_defined(const int64_t* symbols, std::span<const Ope
 void CompiledGraph::run_prepared(const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
                                  std::span<const Operand> outputs) const {
   auto contents = PreparedValues::contents(parts_.prepared_of, symbols, inputs);
-  if (auto made = contents ? prepared_.find(*contents, arena.stream) : nullptr)
-    return run_from(parts_.prepared, arena, symbols, inputs, outputs, made->memory.data);
+  if (auto made = contents ? prepared_.take(*contents, arena.stream) : nullptr) {
+    run_from(parts_.prepared, arena, symbols, inputs, outputs, made->memory.data);
+    return keep_prepared(std::move(made), symbols, inputs);
+  }
   Memory memory(device_, static_cast<size_t>(prepared_bytes_(symbols)), arena.stream);
   run_from(0, arena, symbols, inputs, outputs, memory.data);
-  if (contents)
-    prepared_.keep(std::make_shared<PreparedValues::Made>(PreparedValues::Made{std::move(memory), *contents}));
+  if (auto after = prepared_.contents_after(parts_.prepared_of, symbols, inputs))
+    prepared_.keep(std::make_shared<PreparedValues::Made>(PreparedValues::Made{std::move(memory), {}}), std::move(*after));
+}
+
+void CompiledGraph::keep_prepared(std::shared_ptr<PreparedValues::Made> made, const int64_t* symbols,
+                                  std::span<const Operand> inputs) const {
+  if (!prepared_.rewritten()) return;
+  if (auto after = prepared_.contents_after(parts_.prepared_of, symbols, inputs))
+    prepared_.keep(std::move(made), std::move(*after));
 }
 
 void CompiledGraph::run_from(size_t n, const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,

@@ -152,6 +152,9 @@ class CompiledGraph final : public Executable {
                 std::span<const Operand> outputs, const std::byte* prepared = nullptr) const;
   void run_prepared(const Memory& arena, const int64_t* symbols, std::span<const Operand> inputs,
                     std::span<const Operand> outputs) const;
+  /// For the next run, behind one that was given it.
+  void keep_prepared(std::shared_ptr<PreparedValues::Made> made, const int64_t* symbols,
+                     std::span<const Operand> inputs) const;
   void run_steps(size_t n, const Run& r) const;
   void find_first_kernels(std::initializer_list<size_t> starts);
   void plan_keeping();

@@ -21,6 +21,8 @@ struct Operand {
   std::span<const int64_t> sizes, strides;
   /// Of a lasting input: equal numbers say that its elements are the same; 0 says nothing.
   uint64_t content = 0;
+  /// Of a lasting input that the run writes: that of what it leaves there.
+  uint64_t content_after = 0;
 };
 
 /// A number for Operand::content that is not any other one.

@@ -1,6 +1,9 @@
 #include "compiler/run/in_place.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 #include "compiler/fusion/indexing.h"
 
@@ -13,8 +16,31 @@ Value input_for(const Group& g, Value whole) {
 
 namespace {
 
-// Each element is made of those at the same place of the operands, where all lie row by row.
-bool keeps_place(const ir::Node* n) { return prim_of(n) == Prim::Pointwise || prim_of(n) == Prim::Reshape; }
+// Which dimension of another value each one of a value is, whose elements are made of that one's at the same places.
+using Order = std::vector<int64_t>;
+
+Order same_order(Value v) {
+  Order out(type_of(v).shape.size());
+  std::iota(out.begin(), out.end(), int64_t{0});
+  return out;
+}
+
+// That of a node's result from its operands'; absent where it reads other places. Rows stay rows through a reshape, if nothing is turned.
+std::optional<Order> order_of(const ir::Node* n, const Order& operands) {
+  Value made = const_cast<ir::Node*>(n)->out();
+  switch (prim_of(n)) {
+    case Prim::Pointwise: return operands;
+    case Prim::Reshape:
+      if (!std::is_sorted(operands.begin(), operands.end())) return std::nullopt;
+      return same_order(made);
+    case Prim::Transpose: {
+      Order out;
+      for (int64_t d : int_args(n, 1)) out.push_back(operands[static_cast<size_t>(d)]);
+      return out;
+    }
+    default: return std::nullopt;
+  }
+}
 
 // A scatter that reads `old` as what its updates go into, and nowhere else.
 bool only_updates(const Group& g, Value old) {
@@ -33,17 +59,24 @@ bool same_elements(const Group& g, Value old) {
   if (g.domain.has_reduced() || (g.kind != GroupKind::Loops && g.kind != GroupKind::Contraction)) return false;
   Value in = input_for(g, old);
   if (!(type_of(in).numel() == ir::product(g.domain.dims))) return false;
-  // From there to the outputs only point-wise work on the whole domain.
-  std::vector<bool> tainted(g.graph->nodes().size());
-  tainted[in.node->id] = true;
+  // From there to the outputs only point-wise work on the whole domain, whichever way dimensions are turned in between.
+  std::vector<std::optional<Order>> orders(g.graph->nodes().size());
+  orders[in.node->id] = same_order(in);
   for (const ir::Node* n : g.graph->nodes()) {
-    bool reads = false;
-    n->for_each_input([&](Value v) { reads |= tainted[v.node->id]; });
-    if (!reads) continue;
-    if (!keeps_place(n)) return false;
-    tainted[n->id] = true;
+    std::optional<Order> operands;
+    bool alike = true;
+    n->for_each_input([&](Value v) {
+      const std::optional<Order>& order = orders[v.node->id];
+      if (order) alike = alike && order == std::exchange(operands, order).value_or(*order);
+    });
+    if (!operands) continue;
+    if (alike) orders[n->id] = order_of(n, *operands);
+    if (!orders[n->id]) return false;
   }
-  return true;
+  return std::all_of(g.graph->outputs().begin(), g.graph->outputs().end(), [&](const ir::Output& o) {
+    const std::optional<Order>& order = orders[o.value.node->id];
+    return !order || std::is_sorted(order->begin(), order->end());
+  });
 }
 
 }  // namespace brasa::compiler

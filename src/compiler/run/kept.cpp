@@ -9,8 +9,8 @@ bool KeptRun::is_for(runtime::Stream stream, std::span<const int64_t> symbols) c
   return stream == stream_ && std::equal(symbols.begin(), symbols.end(), symbols_.begin(), symbols_.end());
 }
 
-bool KeptRun::met(const std::optional<std::vector<uint64_t>>& contents) {
-  return std::exchange(contents_, contents) == contents && contents;
+bool KeptRun::met(const PreparedValues::Contents& contents, PreparedValues::Contents after) {
+  return std::exchange(contents_, std::move(after)) == contents && contents;
 }
 
 void KeptRun::read(std::shared_ptr<const PreparedValues::Made> prepared) {

@@ -35,8 +35,8 @@ class KeptRun {
   bool is_for(runtime::Stream stream, std::span<const int64_t> symbols) const;
   std::mutex& mutex() { return mutex_; }
   std::vector<Copy>& copies() { return copies_; }
-  /// Whether the run before was given lasting inputs of the same contents: then it pays to keep what is made of them.
-  bool met(const std::optional<std::vector<uint64_t>>& contents);
+  /// Whether the run before left lasting inputs of the same contents: then it pays to keep what is made of them. This one leaves others.
+  bool met(const PreparedValues::Contents& contents, PreparedValues::Contents after);
   /// What the kept work reads beside its operands; work that read something else is given up.
   void read(std::shared_ptr<const PreparedValues::Made> prepared);
 
@@ -98,7 +98,7 @@ class KeptRun {
   std::byte* arena_ = nullptr;
   std::vector<Copy> copies_;
   std::shared_ptr<const PreparedValues::Made> prepared_;
-  std::optional<std::vector<uint64_t>> contents_;
+  PreparedValues::Contents contents_;
   std::vector<std::unique_ptr<runtime::KeptWork>> work_;  // its parts
   uint64_t records_ = 0;                                  // how often there was new work
   std::vector<Kept> launches_;

@@ -1,6 +1,7 @@
 #include "compiler/run/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <queue>
 #include <set>
@@ -12,6 +13,7 @@
 #include "compiler/run/block.h"
 #include "compiler/run/in_place.h"
 #include "ir/text.h"
+#include "ops/algebra.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -34,9 +36,11 @@ class Planner {
         together_(together),
         lasting_(std::move(lasting.are)),
         shortened_(std::move(shortened)),
-        prepared_room_(lasting.most_bytes) {}
+        prepared_room_(lasting.most_bytes),
+        carried_(std::move(lasting.carried)) {}
 
   Plan run() {
+    add_carried();
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (Value v : groups_[g].inputs) readers_[v].push_back(g);
       for (Value v : groups_[g].outputs) producer_[v] = g;
@@ -206,10 +210,34 @@ class Planner {
     return groups_.size() - 1;
   }
 
-  // Groups that make something of lasting inputs alone, or of nothing, and whose results are not the graph's.
+  // What makes a carried copy where no run has left it.
+  void add_carried() {
+    std::vector<Group> first;
+    for (const CarriedCopy& c : carried_) {
+      Value of = graph_.inputs()[c.of].value, copy = graph_.inputs()[c.input].value;
+      Group g;
+      ir::Facts none;
+      ops::Builder builder(*g.graph, none);
+      g.graph->add_output(ops::prim::convert(g.add_input(of, graph_), type_of(copy).dtype));
+      g.domain = domain_of(type_of(copy).shape);
+      g.outputs = {copy};
+      g.output_strides = {{}};
+      first.push_back(std::move(g));
+    }
+    groups_.insert(groups_.begin(), std::make_move_iterator(first.begin()), std::make_move_iterator(first.end()));
+  }
+  bool is_carried(int input) const { return !carried_.empty() && input >= static_cast<int>(carried_[0].input); }
+
   void find_prepared() {
     prepares_.assign(groups_.size(), false);
-    if (std::find(lasting_.begin(), lasting_.end(), true) == lasting_.end()) return;
+    for (const CarriedCopy& c : carried_) may_keep({graph_.inputs()[c.input].value});
+    if (std::find(lasting_.begin(), lasting_.end(), true) != lasting_.end()) find_made_of_lasting();
+    for (const CarriedCopy& c : carried_) prepares_[producer_.at(graph_.inputs()[c.input].value)] = true;
+    out_.prepared = static_cast<size_t>(std::count(prepares_.begin(), prepares_.end(), true));
+  }
+  // Groups that make something of lasting inputs alone, or of nothing, and whose results are not the graph's.
+  void find_made_of_lasting() {
+    lasting_.resize(graph_.inputs().size());
     for (const ir::Output& o : graph_.outputs()) {
       if (o.into >= 0) lasting_[o.into] = false;
       if (auto it = producer_.find(o.value); it != producer_.end()) makes_result_.insert(it->second);
@@ -225,7 +253,6 @@ class Planner {
     }
     // From the last on, so that it is known who reads what: of a chain the end alone is kept.
     for (size_t g = groups_.size(); g-- > 0;) prepares_[g] = prepares_[g] && may_keep(groups_[g].outputs);
-    out_.prepared = static_cast<size_t>(std::count(prepares_.begin(), prepares_.end(), true));
   }
   // What has other sizes, as zeros for a batch, would be made anew with all else where these change.
   static bool has_sizes_of_inputs(const Group& g) {
@@ -432,8 +459,12 @@ class Planner {
   }
 
   Place place_of(Value v) const {
-    if (int i = graph_.input_index(v); i >= 0) return {Place::Input, i, 0};
-    return place_.at(v);
+    int i = graph_.input_index(v);
+    return in_memory(i >= 0 ? Place{Place::Input, i, 0} : place_.at(v));
+  }
+  // A carried copy has no operand.
+  Place in_memory(const Place& p) const {
+    return p.kind == Place::Input && is_carried(p.index) ? place_.at(graph_.inputs()[p.index].value) : p;
   }
 
   void write_steps() {
@@ -445,7 +476,7 @@ class Planner {
       for (Value v : groups_[g].inputs) places.push_back(place_of(v));
       for (Value v : groups_[g].outputs) {
         auto copy = copy_place_.find(g);
-        places.push_back(copy != copy_place_.end() ? copy->second : place_of(v));
+        places.push_back(copy != copy_place_.end() ? in_memory(copy->second) : place_of(v));
       }
       for (const ir::Output* o : checks[g]) out_.checks.push_back({out_.steps.size(), place_of(o->value), o->check});
       out_.places.push_back(std::move(places));
@@ -462,6 +493,7 @@ class Planner {
   std::vector<bool> lasting_, prepares_;  // by input; by group
   Shortened shortened_;
   int64_t prepared_room_;
+  std::vector<CarriedCopy> carried_;
   std::set<size_t> makes_result_;
   std::unordered_map<Value, size_t> producer_;
   std::unordered_map<Value, std::vector<size_t>> readers_;

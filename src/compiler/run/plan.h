@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compiler/fusion/fuse.h"
+#include "compiler/passes/passes.h"
 
 namespace brasa::compiler {
 
@@ -28,7 +29,8 @@ struct Plan {
   };
   std::vector<Check> checks;
   ir::Expr arena_bytes = 0;
-  /// So many first steps read nothing but lasting inputs. What others read of them lies in memory of its own, which may be kept.
+  /// So many first steps read nothing but lasting inputs. What others read of them lies in memory of its own, which may be kept. Copies that are
+  /// carried lie there, too, and later steps write what the next run finds.
   size_t prepared = 0;
   ir::Expr prepared_bytes = 0;
 };
@@ -42,6 +44,7 @@ using Shortened = std::function<ir::Expr(const ir::Expr&)>;
 struct LastingInputs {
   std::vector<bool> are;  // by input, or empty
   int64_t most_bytes = 0;
+  std::vector<CarriedCopy> carried = {};
 };
 
 /// `together`: groups that are the same stand side by side where that costs little memory, for launches of several.

@@ -97,11 +97,11 @@ bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> in
   KeptRun& kept = *found;
   std::lock_guard lock(kept.mutex());
   if (kept.refused()) return false;
-  std::shared_ptr<const PreparedValues::Made> made;
+  std::shared_ptr<PreparedValues::Made> made;
   if (parts_.prepared) {
     auto contents = PreparedValues::contents(parts_.prepared_of, symbols, inputs);
-    made = contents ? prepared_.find(*contents, stream) : nullptr;
-    if (!made && kept.met(contents)) return false;
+    made = contents ? prepared_.take(*contents, stream) : nullptr;
+    if (!made && kept.met(contents, prepared_.contents_after(parts_.prepared_of, symbols, inputs))) return false;
     kept.read(made);
   }
   // Where nothing lasts, the kept work makes it, behind its other memory.
@@ -128,9 +128,11 @@ bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> in
         });
     } catch (const runtime::DeviceError&) {
       kept.refuse();
-      return false;
     } catch (const OutOfMemoryError&) {
       kept.refuse();
+    }
+    if (kept.refused()) {
+      prepared_.give_back(std::move(made));
       return false;
     }
     place();
@@ -144,6 +146,7 @@ bool CompiledGraph::run_kept(const int64_t* symbols, std::span<const Operand> in
   kept.run(begun);
   for (const KeptRun::Copy& c : kept.copies())
     if (c.after) device_.copy(given[c.buffer], c.memory.data, c.memory.bytes, stream);
+  if (made) keep_prepared(std::move(made), symbols, inputs);
   return true;
 }
 
