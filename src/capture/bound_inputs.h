@@ -13,7 +13,7 @@ class BoundInputs {
   struct Bound {
     Tensor tensor;
     Number number;
-    int before;  // the one before it that reads the same memory, or -1
+    int before;        // the one before it that reads the same memory, or -1
     uint64_t content;  // of a module's tensor: Storage::content as it was met
   };
 

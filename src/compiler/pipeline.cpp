@@ -260,9 +260,8 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
       [&] {
         std::optional<LargeSizes> large;
         if (p.defined) large.emplace(*p.defined);
-        out.plan =
-            plan(*p.graph, std::move(fused), together, {std::move(lasting), room, std::move(p.carried)},
-                 [&](const Expr& e) { return large ? (*large)(e) : e; });
+        out.plan = plan(*p.graph, std::move(fused), together, {std::move(lasting), room, std::move(p.carried)},
+                        [&](const Expr& e) { return large ? (*large)(e) : e; });
         mark_values(out.plan, graph, device_for(options));
         if (machine.gpu) mark_overwritten(out.plan);
         if (machine.gpu && options.keep_launches && !PassRunner::switched_off("unwritten")) mark_unwritten(out.plan);

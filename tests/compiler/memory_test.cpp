@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <random>
+
 #include "check.h"
+#include "compiler/run/block.h"
 #include "compiler/run/compiled.h"
 #include "support/error.h"
 
@@ -178,6 +182,96 @@ TEST(Memory, WhatAProductMakesOverwritesAWeightOfAnotherShape) {
     EXPECT_LT(arena.constant(), kRows * kColumns * 4);
     o.symbolic = true;
     check(in, steps, o);
+  }
+}
+
+// Weights that lie channels last, whose gradient comes in that order: dimensions are turned on the way, but each element meets itself alone.
+TEST(Memory, AnUpdateInAnotherOrderOfDimensionsOverwrites) {
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts;
+  const std::vector<ir::Expr> last{36, 1, 12, 4};
+  {
+    ops::Builder builder(graph, facts);
+    Value w = graph.add_input({DType::Float32, {8, 4, 3, 3}, false}, "", last);
+    Value m = graph.add_input({DType::Float32, {8, 4, 3, 3}, false}, "", last);
+    Value g = graph.add_input({DType::Float32, {8, 3, 3, 4}, false});
+    auto turned = [](Value v) { return prim::transpose(v, {0, 2, 3, 1}); };
+    auto back = [](Value v) { return prim::transpose(v, {0, 3, 1, 2}); };
+    Value momentum = turned(0.5 * m) + g;
+    graph.add_output(back(momentum), 1);
+    graph.add_output(back(turned(w) - 0.125 * momentum), 0);
+  }
+  auto executable = compile(graph, facts, {});
+  auto* compiled = dynamic_cast<const CompiledGraph*>(executable.get());
+  ASSERT_TRUE(compiled);
+  EXPECT_EQ(compiled->steps().size(), 1u);
+  std::vector<float> w(288), m(288), g(288);
+  for (size_t i = 0; i < 288; ++i) w[i] = static_cast<float>(i), m[i] = static_cast<float>(2 * i % 7), g[i] = 3;
+  std::vector<float> before = w, momentum = m;
+  const int64_t turned_sizes[] = {8, 4, 3, 3}, turned_strides[] = {36, 1, 12, 4};
+  const int64_t sizes[] = {8, 3, 3, 4}, strides[] = {36, 12, 4, 1};
+  const Operand inputs[] = {{w.data(), DType::Float32, turned_sizes, turned_strides},
+                            {m.data(), DType::Float32, turned_sizes, turned_strides},
+                            {g.data(), DType::Float32, sizes, strides}};
+  compiled->run(nullptr, inputs, {});
+  for (size_t i = 0; i < 288; ++i) {
+    EXPECT_EQ(m[i], 0.5f * momentum[i] + 3) << i;
+    EXPECT_EQ(w[i], before[i] - 0.125f * m[i]) << i;
+  }
+}
+
+// A square that is read turned is no update: other elements would be gone.
+TEST(Memory, ATransposedSumDoesNotOverwriteWhatItReads) {
+  Options o;
+  o.into = {0};
+  for (int64_t n : {3, 40, 129})
+    check(
+        {{DType::Float32, {n, n}}, {DType::Float32, {n, n}}},
+        [](const Values& v) { return Values{prim::transpose(v[0] + v[1], {1, 0})}; }, o);
+}
+
+TEST(Memory, RangesThatAreNeededAtOnceLieApart) {
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    std::mt19937 random(seed);
+    Block block;
+    struct Range {
+      int64_t bytes;
+      std::vector<bool> at;  // by step, whether it is needed
+    };
+    std::vector<Range> ranges;
+    std::vector<size_t> open;
+    int64_t live = 0, most = 0;
+    const size_t steps = 60;
+    for (size_t s = 0; s < steps; ++s) {
+      for (int i = static_cast<int>(random() % 4); i > 0; --i) {
+        ranges.push_back({static_cast<int64_t>(1 + random() % 9) << 18, std::vector<bool>(steps)});
+        ASSERT_EQ(block.take(ranges.back().bytes), ranges.size() - 1);
+        open.push_back(ranges.size() - 1);
+        live += ranges.back().bytes;
+      }
+      most = std::max(most, live);
+      for (size_t k : open) ranges[k].at[s] = true;
+      for (int i = static_cast<int>(random() % 4); i > 0 && !open.empty(); --i) {
+        size_t at = random() % open.size();
+        block.give_back(open[at]);
+        live -= ranges[open[at]].bytes;
+        open.erase(open.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+    int64_t first_fit = block.size();
+    block.place();
+    EXPECT_GE(block.size(), most) << seed;
+    EXPECT_LE(block.size(), first_fit) << seed;
+    for (size_t a = 0; a < ranges.size(); ++a) {
+      EXPECT_LE(block.offset(a) + ranges[a].bytes, block.size());
+      for (size_t b = 0; b < a; ++b) {
+        bool together = false;
+        for (size_t s = 0; s < steps; ++s) together = together || (ranges[a].at[s] && ranges[b].at[s]);
+        bool apart = block.offset(a) + ranges[a].bytes <= block.offset(b) ||
+                     block.offset(b) + ranges[b].bytes <= block.offset(a);
+        EXPECT_TRUE(apart || !together) << seed << " " << a << " " << b;
+      }
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <brasa/compile.h>
 #include <brasa/nn.h>
 #include <brasa/optim.h>
+#include <brasa/profiler.h>
 
 #include "gpu/on_device.h"
 
@@ -128,6 +129,21 @@ class Carried : public OnDevice {
     same(5, "alone");
     const std::string& kernels = step.explain().graphs[0].kernels;
     EXPECT_NE(kernels.find("made once"), std::string::npos) << kernels;
+    // A step that finds the copies runs fewer kernels.
+    auto kernels_of_a_step = [&] {
+      profiler::profile profile;
+      same(1, "profiled");
+      profile.stop();
+      int64_t count = 0;
+      const profiler::Averages averages = profile.key_averages();
+      for (const profiler::Average& row : averages.rows())
+        if (row.kind == profiler::Kind::Kernel) count += row.calls;
+      return count;
+    };
+    int64_t found = kernels_of_a_step();
+    both([](std::vector<Tensor> p) { p[0].mul_(0.5); });
+    int64_t missed = kernels_of_a_step();
+    EXPECT_GT(missed, found);
     for (int calls : {1, 2, 1, 4}) {
       both([](std::vector<Tensor> p) { p[0].mul_(0.5); });
       same(calls, "multiplied");

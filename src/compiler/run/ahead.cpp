@@ -147,7 +147,7 @@ class CompiledGraph::Ahead final : public RunAhead {
   std::vector<void*> buffers_;
   std::optional<Memory> arena_;
   std::shared_ptr<PreparedValues::Made> prepared_;  // as it was when this began
-  size_t done_ = 0;                                       // batches
+  size_t done_ = 0;                                 // batches
   bool stopped_ = false;
   std::exception_ptr error_;
 };

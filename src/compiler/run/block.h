@@ -1,41 +1,40 @@
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <map>
+#include <vector>
 
 namespace brasa::compiler {
 
-/// Ranges of bytes of one block, each the first one that is free.
+/// Ranges of bytes of one block, which share memory where they are not needed at once.
 class Block {
  public:
-  int64_t take(int64_t size) {
-    auto it = std::find_if(free_.begin(), free_.end(), [&](const auto& f) { return f.second - f.first >= size; });
-    auto [begin, end] = *it;
-    free_.erase(it);
-    if (end - begin > size) free_[begin + size] = end;
-    size_ = std::max(size_, begin + size);
-    return begin;
-  }
-  void give_back(int64_t begin, int64_t size) {
-    auto it = free_.emplace(begin, begin + size).first;
-    if (auto after = std::next(it); after != free_.end() && it->second == after->first) {
-      it->second = after->second;
-      free_.erase(after);
-    }
-    if (it == free_.begin()) return;
-    if (auto before = std::prev(it); before->second == begin) {
-      before->second = it->second;
-      free_.erase(it);
-    }
-  }
+  /// The number of a range that is needed from now on.
+  size_t take(int64_t bytes);
+  /// It is not needed any more.
+  void give_back(size_t range);
+  /// Finds their places, when all have been taken and given back.
+  void place();
+  int64_t offset(size_t range) const { return ranges_[range].offset; }
   int64_t size() const { return size_; }
 
  private:
+  // `begin` and `end` count what was taken and given back before.
+  struct Range {
+    int64_t bytes, offset, begin;
+    int64_t end = std::numeric_limits<int64_t>::max();
+  };
+  struct Places {
+    std::vector<int64_t> offsets;
+    int64_t size = 0;
+  };
+  Places placed_in(const std::vector<size_t>& order) const;
+
+  std::vector<Range> ranges_;
+  int64_t clock_ = 0, size_ = 0;
   std::map<int64_t, int64_t> free_{{0, std::numeric_limits<int64_t>::max()}};  // begin -> end
-  int64_t size_ = 0;
 };
 
 }  // namespace brasa::compiler

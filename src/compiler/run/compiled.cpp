@@ -374,7 +374,8 @@ void CompiledGraph::run_prepared(const Memory& arena, const int64_t* symbols, st
   Memory memory(device_, static_cast<size_t>(prepared_bytes_(symbols)), arena.stream);
   run_from(0, arena, symbols, inputs, outputs, memory.data);
   if (auto after = prepared_.contents_after(parts_.prepared_of, symbols, inputs))
-    prepared_.keep(std::make_shared<PreparedValues::Made>(PreparedValues::Made{std::move(memory), {}}), std::move(*after));
+    prepared_.keep(std::make_shared<PreparedValues::Made>(PreparedValues::Made{std::move(memory), {}}),
+                   std::move(*after));
 }
 
 void CompiledGraph::keep_prepared(std::shared_ptr<PreparedValues::Made> made, const int64_t* symbols,

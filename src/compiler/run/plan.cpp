@@ -384,7 +384,7 @@ class Planner {
     std::vector<Slot> slots;
     std::unordered_map<Expr, std::set<size_t>> free_slots;  // by their bytes
     std::unordered_map<Value, size_t> slot_of;
-    std::unordered_map<Value, std::pair<int64_t, int64_t>> range_of;
+    std::unordered_map<Value, size_t> range_of;  // of the block
     std::vector<Value> unused;
     std::unordered_set<Value> longer_rows, taken_over;
     for (size_t s = 0; s < order_.size(); ++s) {
@@ -410,8 +410,7 @@ class Planner {
         }
         if (!strides.empty()) longer_rows.insert(v);
         if (bytes.is_constant()) {
-          int64_t size = std::max<int64_t>(bytes.constant(), kAlignment);
-          range_of[v] = {block.take(size), size};
+          range_of[v] = block.take(std::max<int64_t>(bytes.constant(), kAlignment));
         } else if (std::set<size_t>& free = free_slots[bytes]; !free.empty()) {
           slot_of[v] = free.extract(free.begin()).value();
         } else {
@@ -421,7 +420,7 @@ class Planner {
       }
       auto release = [&](Value v) {
         if (taken_over.count(v)) return;
-        if (auto it = range_of.find(v); it != range_of.end()) block.give_back(it->second.first, it->second.second);
+        if (auto it = range_of.find(v); it != range_of.end()) block.give_back(it->second);
         if (auto it = slot_of.find(v); it != slot_of.end()) free_slots[slots[it->second].bytes].insert(it->second);
       };
       for (Value v : g.inputs)
@@ -434,12 +433,13 @@ class Planner {
       for (Value v : unused) release(v);
       unused.clear();
     }
+    block.place();
     Expr total(block.size());
     for (Slot& slot : slots) {
       slot.offset = total;
       total = shortened_(total + slot.bytes);
     }
-    for (const auto& [v, range] : range_of) place_[v] = {Place::Arena, 0, range.first};
+    for (auto [v, range] : range_of) place_[v] = {Place::Arena, 0, block.offset(range)};
     for (auto [v, slot] : slot_of) place_[v] = {Place::Arena, 0, slots[slot].offset};
     out_.arena_bytes = total;
     write_steps();
