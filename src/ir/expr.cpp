@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "ir/expr_table.h"
 #include "support/checked.h"
@@ -36,6 +37,7 @@ struct Term {
 };
 
 Term term_of(const Expr& e) {
+  if (e.is_constant()) return {{}, e.constant()};
   if (e->kind == ExprKind::Mul) return {e->args, e->value};
   return {{e}, 1};
 }
@@ -140,13 +142,8 @@ void split_by_sum(const Expr& a, const Expr& d, Expr& quotient, Expr& rest) {
 void split_by(const Expr& a, const Expr& d, Expr& quotient, Expr& rest) {
   int64_t dc;
   std::vector<Term> dt = terms_of(d, dc);
-  Term divisor;
-  if (dt.empty())
-    divisor = {{}, dc};
-  else if (dt.size() == 1 && dc == 0)
-    divisor = dt[0];
-  else
-    return split_by_sum(a, d, quotient, rest);
+  if (dt.size() > 1 || (dt.size() == 1 && dc != 0)) return split_by_sum(a, d, quotient, rest);
+  const Term divisor = term_of(d);
   int64_t c;
   std::vector<Term> terms = terms_of(a, c), keep;
   Expr q(0);
@@ -356,33 +353,34 @@ Expr multiply(const Expr& a, const Expr& b) {
   return expr_of(std::move(out), checked_mul(ca, cb));
 }
 
-// step * whole + rest, with a step that divides a constant b and 0 <= rest < step.
+Term common_factors(const Term& a, const Term& b) {
+  Term out{{}, common_divisor(a.coefficient, b.coefficient)};
+  std::set_intersection(a.factors.begin(), a.factors.end(), b.factors.begin(), b.factors.end(),
+                        std::back_inserter(out.factors), before);
+  return out;
+}
+
+// step * whole + rest, with 0 <= rest < step and a step that b, a product, is a multiple of.
 struct Coarse {
-  int64_t step;
-  Expr whole, rest;
+  Expr step, whole, rest, multiple;
 };
 std::optional<Coarse> coarsened(const Expr& e, const Expr& b) {
-  if (!b.is_constant() || b->value <= 1) return std::nullopt;
+  if (b->kind == ExprKind::Add) return std::nullopt;
+  const Term divisor = term_of(b);
+  if (divisor.coefficient < 1) return std::nullopt;
   int64_t c;
-  const std::vector<Term> terms = terms_of(e, c);
-  std::vector<int64_t> steps;
-  int64_t common = b->value;
-  for (const Term& t : terms) {
-    steps.push_back(common_divisor(b->value, t.coefficient));
-    common = common_divisor(common, t.coefficient);
+  Term of_all = divisor;
+  std::vector<Expr> steps;
+  for (const Term& t : terms_of(e, c)) {
+    steps.push_back(expr_of(common_factors(divisor, t)));
+    of_all = common_factors(of_all, t);
   }
-  steps.push_back(common);
-  for (int64_t step : steps) {
-    if (step == 1) continue;
-    std::vector<Term> whole, rest;
-    for (Term term : terms) {
-      bool goes_in = term.coefficient % step == 0;
-      if (goes_in) term.coefficient /= step;
-      (goes_in ? whole : rest).push_back(std::move(term));
-    }
-    Expr left = expr_of(std::move(rest), floor_mod(c, step));
-    if (left.is_constant() || within(left, Expr(step)))
-      return Coarse{step, expr_of(std::move(whole), floor_div(c, step)), left};
+  steps.push_back(expr_of(of_all));
+  for (const Expr& step : steps) {
+    Expr whole, rest;
+    if (step.is(1) || step == b) continue;
+    split_by(e, step, whole, rest);
+    if (within(rest, step)) return Coarse{step, whole, rest, *exact_quotient(divisor, term_of(step))};
   }
   return std::nullopt;
 }
@@ -405,8 +403,8 @@ Expr divide(const Expr& a, const Expr& b) {
     split_by(rest->args[1], b, a, left);
     if (left.is(0)) return quotient + mod(floordiv(rest->args[0], b), a);
   }
-  // (4 x + y) // 8 = x // 2 where y < 4.
-  if (auto c = coarsened(rest, b)) return quotient + floordiv(c->whole, Expr(b->value / c->step));
+  // (4 x + y) // 8 = x // 2 where y < 4, and of unknown factors alike.
+  if (auto c = coarsened(rest, b)) return quotient + floordiv(c->whole, c->multiple);
   return quotient + make(ExprKind::FloorDiv, 0, {rest, b});
 }
 
@@ -419,7 +417,7 @@ Expr remainder(const Expr& a, const Expr& b) {
   if (rest.is(0) || within(rest, b)) return rest;
   if (rest->kind == ExprKind::Mod && rest->args[1] == b) return rest;
   // (4 x + y) % 8 = 4 (x % 2) + y where y < 4.
-  if (auto c = coarsened(rest, b)) return Expr(c->step) * mod(c->whole, Expr(b->value / c->step)) + c->rest;
+  if (auto c = coarsened(rest, b)) return c->step * mod(c->whole, c->multiple) + c->rest;
   if (rest->kind == ExprKind::Mod && b.is_constant() && rest->args[1].is_constant() &&
       rest->args[1]->value % b->value == 0)
     return mod(rest->args[0], b);

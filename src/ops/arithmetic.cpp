@@ -38,12 +38,12 @@ std::array<Value, 3> of_common_dtype(Value a, Value b, Value c) {
 }
 
 void check_subtraction(Value a, DType b) {
-  BRASA_CHECK(
-      !is_bool(a) || b != DType::Bool,
+  BRASA_CHECK_AS(
+      NotImplementedError, !is_bool(a) || b != DType::Bool,
       "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator "
       "instead.");
-  BRASA_CHECK(
-      !is_bool(a) && b != DType::Bool,
+  BRASA_CHECK_AS(
+      NotImplementedError, !is_bool(a) && b != DType::Bool,
       "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` "
       "or `logical_not()` operator instead.");
 }

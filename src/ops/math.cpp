@@ -172,8 +172,8 @@ void add_signs(Table& t) {
       .doc("-self.")
       .sparse(Sparse::Linear)
       .composed([](Value x) {
-        BRASA_CHECK(
-            dtype_of(x) != DType::Bool,
+        BRASA_CHECK_AS(
+            NotImplementedError, dtype_of(x) != DType::Bool,
             "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
             "`logical_not()` operator instead.");
         return -x;

@@ -58,8 +58,8 @@ Dims trailing_dims(const char* op, Value x, const Shape& shape) {
   BRASA_CHECK(n >= 1, op, ": expected normalized_shape to be at least 1-dimensional");
   bool fits = rank_of(x) >= n;
   for (int64_t d = 0; fits && d < n; ++d) fits = same_size(size_of(x, rank_of(x) - n + d), shape[d]);
-  BRASA_CHECK(fits, "Given normalized_shape=", shape, ", expected input with shape [*, ", shape,
-              "], but got input of size ", shape_of(x));
+  BRASA_CHECK(fits, "Given normalized_shape=", shape, ", expected input with shape [*, ", str(shape).substr(1),
+              ", but got input of size", shape_of(x));
   return counted(rank_of(x) - n, n);
 }
 

@@ -30,8 +30,8 @@ Value sum_of(Value x, const Dims& dims, bool keep, std::optional<DType> dtype) {
 
 Value mean_of(Value x, const Dims& dims, bool keep, std::optional<DType> dtype) {
   DType t = dtype.value_or(dtype_of(x));
-  BRASA_CHECK(
-      is_floating(t) || is_complex(t),
+  BRASA_CHECK_AS(
+      NotImplementedError, is_floating(t) || is_complex(t),
       "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
       name(t));
   return convert(mean(convert(x, opmath(t)), reduced_dims(dims, rank_of(x)), keep), t);
@@ -197,8 +197,8 @@ Value index_of_extremum(const char* op, Value x, std::optional<int64_t> dim, boo
   int64_t rank = rank_of(x);
   if (!dim) {
     Expr n = type_of(x).numel();
-    BRASA_CHECK(
-        !same_size(n, 0), op,
+    BRASA_CHECK_AS(
+        IndexError, !same_size(n, 0), op,
         "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
     Value r = prim::arg_reduce(prim::reshape(x, {n}), 0, which.text);
     return keep ? prim::reshape(r, Shape(rank, Expr(1))) : r;

@@ -19,6 +19,13 @@ namespace brasa {
       ::brasa::fail(::brasa::str(__VA_ARGS__)); \
   } while (0)
 
+// The same as an error of that kind.
+#define BRASA_CHECK_AS(Kind, condition, ...)          \
+  do {                                                \
+    if (!(condition)) [[unlikely]]                    \
+      throw ::brasa::Kind(::brasa::str(__VA_ARGS__)); \
+  } while (0)
+
 // A condition that Brasa itself must meet.
 #define BRASA_ASSERT(condition, ...)                                                                                 \
   do {                                                                                                               \

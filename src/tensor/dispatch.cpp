@@ -413,11 +413,11 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
       fill_shared(op, args, self);
       return out;
     }
-    auto shares = [&](const Tensor& t) { return !t.is_same(self) && overlaps(*target, t); };
+    auto shares = [&](const Tensor& t) { return overlaps(op, *target, t); };
     bool any = false;
-    each_tensor(args, [&](const Tensor& t) { any = any || shares(t); });
-    if (any || op.places()) [[unlikely]]
-      check_operands(op, args, self);
+    each_tensor(CallArgs(args.data() + 1, args.size() - 1), [&](const Tensor& t) { any = any || shares(t); });
+    if (any) [[unlikely]]
+      check_operands(op, args, 1, self);
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       Results value;
       RecordedCall recorded(*recorder, op, args);
@@ -439,10 +439,10 @@ Tensor& call_in_place(Operator& op, CallArgs args, const Tensor& self) {
     Run r(op, args, &self);
     Results results;
     if (any) {
-      // What is read in another order than it is written is read from a copy.
+      // What is read in another order than it is written is read from a copy; the first is what is written.
       ArgStore apart(args);
       for (Tensor& t : apart.tensors())
-        if (shares(t)) t = t.clone();
+        if (&t != &apart.tensors().front() && shares(t)) t = t.clone();
       for (std::optional<Tensor>& t : apart.optional_tensors())
         if (t && shares(*t)) t = t->clone();
       return call_in_place(op, apart.args(), self);

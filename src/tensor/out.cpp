@@ -34,10 +34,11 @@ void check_out(const ops::Row& row, const Tensor& result, const Tensor& out) {
       false);
 }
 
-void write(const ops::Row& row, const Tensor& result, Tensor& out) {
-  check_out(row, result, out);
+void write(const Operator& op, CallArgs args, const Tensor& result, Tensor& out) {
+  check_out(op.row(), result, out);
   if (out.sizes() == result.sizes()) {
     check_writable(*impl_of(out));
+    check_operands(op, args, 0, out);
   } else {
     if (out.numel() != 0) warn_of_other_shape(out.sizes(), result.sizes());
     out.resize_(result.sizes());
@@ -81,7 +82,7 @@ void call_outs(Operator& op, CallArgs args, ArrayRef<Tensor*> outs) {
   try {
     for (size_t i = 0; i < outs.size(); ++i)
       if (outs[i]->defined())
-        write(op.row(), results[i], *outs[i]);
+        write(op, args, results[i], *outs[i]);
       else
         *outs[i] = results[i];
   } catch (const Error& e) {

@@ -111,21 +111,20 @@ void check_writable(const TensorImpl& t) {
   if (may_overlap_itself(t.sizes, t.strides)) fail_writable();
 }
 
-bool overlaps(const TensorImpl& target, const Tensor& read) {
+bool overlaps(const Operator& op, const TensorImpl& target, const Tensor& read) {
   if (!read.defined()) return false;
   const TensorImpl& other = *impl_of(read);
-  return meet(other, target) && !same_elements(other, target);
+  return meet(other, target) && (op.places() || !same_elements(other, target));
 }
 
-void check_operands(const Operator& op, CallArgs args, const Tensor& self) {
-  const TensorImpl& target = *impl_of(self);
+void check_operands(const Operator& op, CallArgs args, size_t first, const Tensor& written) {
+  const TensorImpl& target = *impl_of(written);
   auto forbidden = [&](const TensorImpl& read) {
-    return meet(read, target) && (op.places() || !same_elements(read, target)) && is_dense(read.sizes, read.strides) &&
-           is_dense(target.sizes, target.strides);
+    return is_dense(read.sizes, read.strides) && is_dense(target.sizes, target.strides);
   };
   bool any = false;
-  each_tensor(CallArgs(args.data() + 1, args.size() - 1),
-              [&](const Tensor& t) { any = any || (t.defined() && forbidden(*impl_of(t))); });
+  each_tensor(CallArgs(args.data() + first, args.size() - first),
+              [&](const Tensor& t) { any = any || (overlaps(op, target, t) && forbidden(*impl_of(t))); });
   if (!any) return;
   if (!op.places()) {
     Reads reads(op.row(), args);

@@ -76,6 +76,55 @@ const Case kCases[] = {
     {"index_put", ascending, [](const Tensor& m) { m.index_put_({arange(9)}, m); }, {}},
     {"scatter", ascending, [](const Tensor& m) { m.scatter_(0, arange(9), m); }, {}},
     {"scatter_add", ascending, [](const Tensor& m) { m.scatter_add_(0, arange(9), m); }, {}},
+    // Where one has gaps they are read before anything is written.
+    {"index_add_gaps",
+     ascending,
+     [](const Tensor& m) { steps(m, 0).index_add_(0, arange(3).flip(0), steps(m, 0)); },
+     {4, 1, 4, 3, 4, 5, 6, 7, 8}},
+    {"index_copy_gaps",
+     ascending,
+     [](const Tensor& m) { steps(m, 0).index_copy_(0, arange(3).flip(0), steps(m, 0)); },
+     {4, 1, 2, 3, 0, 5, 6, 7, 8}},
+    {"index_put_gaps",
+     ascending,
+     [](const Tensor& m) {
+       Tensor part = steps(m, 0);
+       part.index_put_({arange(3).flip(0)}, part);
+     },
+     {4, 1, 2, 3, 0, 5, 6, 7, 8}},
+    {"scatter_gaps",
+     ascending,
+     [](const Tensor& m) { steps(m, 0).scatter_(0, arange(3).flip(0), steps(m, 0)); },
+     {4, 1, 2, 3, 0, 5, 6, 7, 8}},
+    // Results that are given.
+    {"out_shifted",
+     ascending,
+     [](const Tensor& m) {
+       Tensor out = m.slice(0, 1);
+       add_out(out, m.slice(0, 0, -1), ones({8}));
+     },
+     {}},
+    {"out_the_same",
+     ascending,
+     [](const Tensor& m) {
+       Tensor out = m;
+       add_out(out, m, m);
+     },
+     {0, 2, 4, 6, 8, 10, 12, 14, 16}},
+    {"out_gathered",
+     ascending,
+     [](const Tensor& m) {
+       Tensor out = m;
+       gather_out(out, m, 0, arange(9).flip(0));
+     },
+     {}},
+    {"out_product",
+     matrix,
+     [](const Tensor& m) {
+       Tensor out = m;
+       mm_out(out, m, m);
+     },
+     {15, 18, 21, 42, 54, 66, 69, 90, 111}},
     // Those that read everything first.
     {"addmm", matrix, [](const Tensor& m) { m.addmm_(m, m); }, {15, 19, 23, 45, 58, 71, 75, 97, 119}},
     {"masked_scatter",

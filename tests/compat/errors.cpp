@@ -29,6 +29,13 @@ TEST(Errors, ChecksOfValuesHaveTheirKinds) {
   expect_kind<c10::IndexError>([&] { zeros.index({torch::tensor({0.5})}); });
   expect_kind<c10::IndexError>([&] { torch::tensor(1)[0]; });
   expect_kind<c10::ValueError>([&] { torch::cross_entropy_loss(zeros, torch::tensor({0})); });
+  expect_kind<c10::IndexError>([] { torch::zeros({0}).argmax(); });
+  torch::Tensor flags = torch::ones({2}, torch::kBool);
+  expect_kind<c10::NotImplementedError>([&] { flags - flags; });
+  expect_kind<c10::NotImplementedError>([&] { flags - 1.5; });
+  expect_kind<c10::NotImplementedError>([&] { -flags; });
+  expect_kind<c10::NotImplementedError>([] { torch::ones({2}, torch::kInt).mean(); });
+  expect_kind<c10::ValueError>([] { C10_THROW_ERROR(ValueError, "of its own"); });
   expect_kind<c10::ValueError>([&] { zeros.index({torch::indexing::Slice(0, 2, -1)}); });
 }
 

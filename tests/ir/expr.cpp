@@ -44,6 +44,16 @@ TEST(Expr, DivisionBySums) {
   EXPECT_EQ(floordiv(s + 1, s + 2), Expr(0));
 }
 
+// As where two axes of three run in one loop.
+TEST(Expr, DivisionByAProductOfWhatIsWithin) {
+  Expr m = floordiv(Expr::size(0), 2), n = floordiv(Expr::size(1), 2);
+  Expr i = Expr::range(0, n * 2), j = Expr::range(1, m), linear = i * m + j;
+  EXPECT_EQ(floordiv(linear, n * m), floordiv(i, n));
+  EXPECT_EQ(mod(linear, n * m), mod(i, n) * m + j);
+  EXPECT_EQ(floordiv(linear * 4 + 3, n * m * 8), floordiv(i, n * 2));
+  EXPECT_EQ(n * m * floordiv(linear, n * m) + m * mod(i, n) + j, linear);
+}
+
 // What is halved twice is quartered, whatever comes between: sizes of a chain of windows are those of one window.
 TEST(Expr, DivisionOfWhatWasDivided) {
   Expr s = Expr::size(0), t = min(Expr(62), s * 2);

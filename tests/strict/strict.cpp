@@ -246,5 +246,18 @@ TEST(Strict, GradientsOfViewsBesideTheirBase) {
       "part");
 }
 
+// One row is known as such only where the product becomes a sum; nothing is left of it then, and nothing may be stored.
+TEST(Strict, SlicesThatTurnOutEmpty) {
+  auto body = [](const Tensor& x, const Tensor& w) { return x.sin().mm(w).slice(0, std::nullopt, -4).square().sum(); };
+  auto compiled = compile(body);
+  for (int64_t rows : {9, 16, 1}) {
+    auto wave = [](int64_t n, double by) { return (arange(n, kFloat32) * by).sin(); };
+    Tensor x = wave(rows * 8, 0.7371).view({rows, 8}), w = wave(64, 0.391).view({8, 8}).requires_grad_();
+    Tensor expected = body(x, w), got = compiled(x, w);
+    EXPECT_TRUE(equal(expected, got)) << rows;
+    EXPECT_TRUE(equal(autograd::grad({expected}, {w})[0], autograd::grad({got}, {w})[0])) << rows;
+  }
+}
+
 }  // namespace
 }  // namespace brasa

@@ -142,6 +142,10 @@ inline bool is_distributed(const ::brasa::Tensor&) { return false; }
 inline bool is_same_size(const ::brasa::Tensor& a, const ::brasa::Tensor& b) { return a.is_same_size(b); }
 inline bool is_nonzero(const ::brasa::Tensor& self) { return self.is_nonzero(); }
 inline bool is_conj(const ::brasa::Tensor&) { return false; }
+inline bool is_complex(const ::brasa::Tensor& self) { return self.is_complex(); }
+inline bool is_signed(const ::brasa::Tensor& self) { return self.is_signed(); }
+inline bool is_inference(const ::brasa::Tensor& self) { return self.is_inference(); }
+inline bool is_neg(const ::brasa::Tensor&) { return false; }
 inline int64_t numel(const ::brasa::Tensor& self) { return self.numel(); }
 inline int64_t size(const ::brasa::Tensor& self, int64_t dim) { return self.size(dim); }
 inline int64_t stride(const ::brasa::Tensor& self, int64_t dim) { return self.stride(dim); }
@@ -160,10 +164,14 @@ using ::at::index_put;
 using ::at::index_put_;
 using ::at::index_put_out;
 using ::at::index_put_outf;
+using ::at::is_complex;
 using ::at::is_conj;
 using ::at::is_distributed;
+using ::at::is_inference;
+using ::at::is_neg;
 using ::at::is_nonzero;
 using ::at::is_same_size;
+using ::at::is_signed;
 using ::at::lift_fresh;
 using ::at::native_norm;
 using ::at::numel;

@@ -42,6 +42,7 @@ template <class Kind = ::brasa::Error, class... A>
   do {                                                                                               \
     if (!(condition)) ::torch::detail::failed<::brasa::Kind>(#condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
+#define C10_THROW_ERROR(Kind, ...) throw ::brasa::Kind(::torch::detail::message(__VA_ARGS__))
 #define TORCH_CHECK_INDEX(condition, ...) TORCH_CHECK_WITH_KIND(IndexError, condition, __VA_ARGS__)
 #define TORCH_CHECK_VALUE(condition, ...) TORCH_CHECK_WITH_KIND(ValueError, condition, __VA_ARGS__)
 #define TORCH_CHECK_TYPE(condition, ...) TORCH_CHECK_WITH_KIND(TypeError, condition, __VA_ARGS__)

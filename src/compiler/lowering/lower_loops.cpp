@@ -365,7 +365,8 @@ class Loops {
     if (is_reduce(v.node)) {
       const ir::Shape& shape = type_of(v).shape;
       Expr place = linearise(index, shape), own = linearise(row_index(domain_of_sums(v.node), dims_, shape), shape);
-      BRASA_ASSERT(before_ends(place) == before_ends(own), "a row reads another row's reduction");
+      BRASA_ASSERT(before_ends(place) == before_ends(own), "a row reads another row's reduction: ", place,
+                   ", its own is ", own);
       return reduce(v.node);
     }
     if (prim_of(v) == Prim::Scan) {

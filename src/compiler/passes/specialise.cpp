@@ -29,28 +29,12 @@ Value chosen(const ir::Args& args) {
 
 // Puts in what is known before it begins.
 void put_in(Primitives& p, ir::Facts& facts, bool gpu) {
-  const ir::Facts before = facts;
-  auto known = [&](ir::Shape shape) {
-    for (Expr& e : shape) e = before.known(e);
-    return shape;
-  };
   // An operand without elements is not read: its indices are 0, and code would move such a load out of the loops that never run.
   auto unread = [&](Value v) {
     if (!v || !ir::is_input(v) || !is_empty(type_of(v).shape)) return v;
     return ops::prim::full(0, type_of(v).shape, type_of(v).dtype);
   };
   transform(p, facts, nullptr, [&](const ir::Node* n, ir::Args& args, Primitives&) -> std::vector<Value> {
-    // No kernel has a loop that never runs.
-    if (std::all_of(n->types.begin(), n->types.end(), [&](const ir::Type& t) { return is_empty(known(t.shape)); })) {
-      std::vector<Value> out;
-      for (const ir::Type& t : n->types) out.push_back(ops::prim::full(0, known(t.shape), t.dtype));
-      return out;
-    }
-    bool product = prim_of(n) == Prim::Dot || prim_of(n) == Prim::Convolution;
-    auto without_elements = [&](size_t i) { return is_empty(known(type_of(args[i].get<Value>()).shape)); };
-    // A sum of nothing, for which a contraction would read its operands.
-    if (product && (without_elements(0) || without_elements(1)))
-      return {ops::prim::full(0, known(n->types[0].shape), n->types[0].dtype)};
     if (prim_of(n) == Prim::Reduce) return {reduced(args[0].get<Value>(), int_args(n, 1), args[2].get<std::string>())};
     if (prim_of(n) == Prim::Reshape && type_of(args[0].get<Value>()).shape == args[1].get<ir::Shape>())
       return {args[0].get<Value>()};

@@ -1,6 +1,7 @@
 #include "compiler/passes/transform.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
@@ -33,6 +34,31 @@ void append_to(std::string& out, const Primitives& p) {
       out += str("s", p.defined->first + i, " = ", p.defined->are[i], "\n");
 }
 
+namespace {
+
+// No kernel has a loop that never runs: code moves what such a loop does not change out of it. Results without elements, and what is summed
+// or multiplied of nothing, are numbers. `args` are the node's in the new graph. None: the node has something to compute.
+std::vector<Value> without_loops(const Node* n, const ir::Args& args, const std::function<Expr(Expr)>& known) {
+  auto shape = [&](const ir::Type& t) {
+    Shape out = t.shape;
+    for (Expr& e : out) e = known(e);
+    return out;
+  };
+  auto empty = [&](const ir::Type& t) { return is_empty(shape(t)); };
+  auto empty_operand = [&](size_t i) { return is_empty(ops::shape_of(args[i].get<Value>())); };
+  auto zeros = [&](const ir::Type& t) { return prim::full(0, shape(t), t.dtype); };
+  std::vector<Value> out;
+  Prim kind = prim_of(n);
+  bool product = kind == Prim::Dot || kind == Prim::Convolution;
+  if (std::all_of(n->types.begin(), n->types.end(), empty) || (product && (empty_operand(0) || empty_operand(1))))
+    std::transform(n->types.begin(), n->types.end(), std::back_inserter(out), zeros);
+  else if (kind == Prim::Reduce && empty_operand(0))
+    out = {reduced(args[0].get<Value>(), int_args(n, 1), args[2].get<std::string>())};
+  return out;
+}
+
+}  // namespace
+
 void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const Node*)>& wanted, const Change& change) {
   std::vector<Node*> live = live_nodes(*p.graph);
   if (wanted && std::none_of(live.begin(), live.end(), wanted)) return;
@@ -53,9 +79,8 @@ void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const N
   for (Node* n : live) {
     if (n->op == ir::input_op()) continue;
     ir::Args args = ir::with_sizes(ir::mapped(n->args, map), known);
-    std::vector<Value> results;
-    bool asked = !wanted || wanted(n);
-    if (asked) results = change(n, args, out);
+    std::vector<Value> results = without_loops(n, args, known);
+    if (results.empty() && (!wanted || wanted(n))) results = change(n, args, out);
     bool changed = !results.empty();
     if (!changed) results = ops::Builder::current().call(ops::row_of(*n), std::move(args));
     for (uint32_t i = 0; i < results.size(); ++i) {

@@ -14,7 +14,7 @@ namespace brasa::compiler {
 using Change = std::function<std::vector<ir::Value>(const ir::Node* n, ir::Args& args, Primitives& out)>;
 
 /// Copies the graph with changes to nodes of the kinds that `wanted` names (empty: to any), and leaves it alone where there is none of
-/// them.
+/// them. What is known of sizes is put in, and what that leaves without elements is computed by no loop.
 void transform(Primitives& p, ir::Facts& facts, const std::function<bool(const ir::Node*)>& wanted,
                const Change& change);
 
