@@ -114,9 +114,9 @@ class Contraction {
     return b.load(tile, row * tile_ + column);
   }
 
-  // So many tiles of rows as the bytes for them hold, a step of whose sums takes `bytes`, if there are enough tasks then.
+  // So many tiles of rows as the bytes for them hold, a step of whose sums takes `bytes`, or the least number, if there are enough tasks then.
   Expr tiles_of_a_block(Expr tasks, int64_t bytes, Expr steps) const {
-    Expr fit = floordiv(s_.row_bytes / bytes, max(steps, 1));
+    Expr fit = max(floordiv(s_.row_bytes / bytes, max(steps, 1)), s_.row_least);
     return max(min(min(fit, ceildiv(tasks, s_.row_pieces)), s_.row_blocks), 1);
   }
 

@@ -342,7 +342,10 @@ class Contractions {
       bool pack_rows = across && far && at_least(n, 16) && at_least(m * k, kLarge / 16);
       // What is read as words is not widened.
       if (words && !pack_rows) in_order(a);
-      if (pack_rows) a = packed(a, rank - 2, tiles ? tile.rows : std::lcm(tile.rows, tile.lanes), ops::dtype_of(a));
+      // A tile's rows lie by themselves: beside others, what a step reads would be a line, as far from the first cache as a row of b. Words are put
+      // together by whole vectors, which takes longer than to read them.
+      int of_rows = words && !tiles ? std::lcm(tile.rows, tile.lanes) : tile.rows;
+      if (pack_rows) a = packed(a, rank - 2, of_rows, ops::dtype_of(a));
       DType multiplied = widened ? accumulator_of(t) : t;
       a = prim::convert(a, multiplied);
       b = prim::convert(b, multiplied);

@@ -44,7 +44,8 @@ struct Schedule {
   bool matrix_tiles = false;  // rows x vectors are tiles of the processor's
   int row_blocks = 1;         // tiles that share a panel of the second operand while it is in the cache
   int64_t row_bytes = 0;      // if not 0: no more of them than whose rows these bytes hold,
-  int row_pieces = 1;         // nor than leave so many tasks
+  int row_least = 1;          // though so many in any case,
+  int row_pieces = 1;         // and no more than leave so many tasks
   int panel_blocks = 1;       // panels for one parallel iteration; 0 for all of them
   int k_unroll = 1;
   /// Whether a step of the register tile is long beside a loop's end: copies of it gain nothing, and LLVM would keep in registers what

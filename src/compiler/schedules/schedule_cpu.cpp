@@ -218,6 +218,11 @@ class Scheduler {
     // Of a short axis all lies in a vector of fewer lanes, which needs no mask where it is full.
     if (along.is_constant() && along.constant() > 0 && along.constant() < s_.width && !folded(last)) {
       auto lanes = static_cast<int>(std::bit_ceil(static_cast<uint64_t>(along.constant())));
+      // Without mask registers to write a part of a vector takes longer than a few whole ones.
+      if (m_.vector_registers < 32 && !neighbours_ && each <= kShort) {
+        lanes = 1 << std::countr_zero(static_cast<uint64_t>(along.constant()));
+        copies = static_cast<int>(along.constant()) / lanes;
+      }
       if (!neighbours_ || (transposes(each) && lanes >= fewest_transposed())) s_.width = lanes;
     }
     if (along.is_constant()) copies = static_cast<int>(std::clamp<int64_t>(along.constant() / s_.width, 1, copies));
@@ -349,11 +354,14 @@ class Scheduler {
     constexpr int64_t kRows = 16, kBytes = 2048, kShortBytes = 512;
     if (!continued_ || *continued_ + 1 >= vector_) return false;
     Axis &beside = s_.axes[*continued_], &rows = s_.axes[vector_ - 1];
-    if (!beside.extent.is_constant() || !last.extent.is_constant()) return false;
-    int64_t bytes = last.extent.constant() * element_bytes(), all = beside.extent.constant() * bytes;
-    if (all == 0 || bytes > kShortBytes || rows.spelled_out || beside.spelled_out) return false;
-    int64_t count = (all + kBytes - 1) / kBytes;
-    beside.piece = (beside.extent.constant() + count - 1) / count;
+    if (!last.extent.is_constant()) return false;
+    int64_t bytes = last.extent.constant() * element_bytes();
+    if (bytes == 0 || bytes > kShortBytes || rows.spelled_out || beside.spelled_out) return false;
+    beside.piece = std::max<int64_t>(kBytes / bytes, 1);
+    if (beside.extent.is_constant()) {
+      int64_t count = std::max<int64_t>((beside.extent.constant() * bytes + kBytes - 1) / kBytes, 1);
+      beside.piece = (beside.extent.constant() + count - 1) / count;
+    }
     rows.piece = kRows;
     inside *= static_cast<double>(beside.piece * kRows);
     return true;

@@ -13,8 +13,11 @@ namespace brasa::compiler {
 
 namespace {
 
-// What a core keeps of a product's operands.
-constexpr int64_t kSecondCache = 1 << 20;
+// What a core keeps of a product's operands, and of the rows of a task, beside two panels.
+constexpr int64_t kSecondCache = 1 << 20, kRowsInCache = kSecondCache / 2;
+// So many tiles of rows share a panel in any case: what comes from beyond the second cache, the panel first of all, takes little of their time
+// then, while their own rows are long, and memory sends these ahead.
+constexpr int kSharing = 32;
 // Of a product with an unknown number of columns, as many are a task's.
 constexpr int64_t kUnknownPanels = 16;
 // Tasks for each thread before blocks of rows are as large as the second cache has room for.
@@ -103,14 +106,14 @@ class Product {
             panels = (size(n, 512) + columns - 1) / columns;
     int64_t tasks = size(batch, 1) * blocks, enough = 16 * m_.threads;
     // A panel that fits in the first cache is used for several rows; a task has all panels of its rows.
-    int64_t bytes = size_of(type_of(second).dtype), row_bytes = tile.rows * size(k, 512) * bytes;
+    int64_t bytes = size_of(type_of(second).dtype), row_bytes = tile.rows * size(k, 512) * bytes,
+            in_cache = std::max<int64_t>(kRowsInCache / row_bytes, kSharing);
     // Where all panels stay in the second, several results, as a weight's updates, are made along their rows, which memory sends ahead.
     bool along_rows = g_.graph->outputs().size() > 1 && size(k, 512) * size(n, 512) * bytes <= kSecondCache / 2;
     s_.row_blocks = s_.stage_rows || along_rows ? 1 : static_cast<int>(std::clamp<int64_t>(tasks / enough, 1, 6));
     // One that comes from beyond the second cache is used for all rows that this has room for.
     if (!s_.stage_rows && size(k, 512) * size(n, 512) * bytes > kSecondCache) {
-      int64_t most = std::clamp<int64_t>(kSecondCache / row_bytes, s_.row_blocks, blocks),
-              parts = (blocks - 1) / most + 1;
+      int64_t most = std::clamp<int64_t>(in_cache, s_.row_blocks, blocks), parts = (blocks - 1) / most + 1;
       int64_t even = (kEvenTasks * m_.threads - 1) / (size(batch, 1) * panels) + 1;
       parts = std::max(parts, std::min(even, blocks / kRowsOfFarPanel));
       s_.row_blocks = static_cast<int>((blocks - 1) / parts + 1);  // evenly
@@ -121,10 +124,11 @@ class Product {
     if (!s_.stage_rows && !(m.is_constant() && n.is_constant() && k.is_constant())) {
       constexpr int kMostBlocks = 128;
       s_.row_blocks = kMostBlocks;
-      s_.row_bytes = kSecondCache;
+      s_.row_bytes = kRowsInCache;
+      s_.row_least = kSharing;
       s_.row_pieces = kTasks * m_.threads;
       s_.next_panel = panels_of_b;
-      in_block = std::clamp<int64_t>(std::min(kSecondCache / row_bytes, tasks / s_.row_pieces), 1, kMostBlocks);
+      in_block = std::clamp<int64_t>(std::min(in_cache, tasks / s_.row_pieces), 1, kMostBlocks);
     }
     // Columns are parts of tasks before threads would wait for the last of few, but where the rows would be made for each part.
     tasks = size(batch, 1) * ((blocks + in_block - 1) / in_block);

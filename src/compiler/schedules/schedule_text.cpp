@@ -20,6 +20,7 @@ constexpr Choice<int> kNumbers[] = {
     {"rows", &Schedule::rows},
     {"vectors", &Schedule::vectors},
     {"row blocks", &Schedule::row_blocks},
+    {"row least", &Schedule::row_least},
     {"row pieces", &Schedule::row_pieces},
     {"panel blocks", &Schedule::panel_blocks},
     {"neighbours", &Schedule::neighbours},
