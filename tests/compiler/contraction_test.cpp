@@ -395,6 +395,11 @@ TEST(Convolution, RowsSideBySide) {
       check(in, [&](const Values& v) {
         return Values{prim::binary("add", convolved(v), prim::unary("exp", prim::unary("sin", v[2])))};
       });
+      in[0].sizes[2] = 2 * rows;
+      in.pop_back();
+      check_both(in, [&](const Values& v) {
+        return Values{prim::convolution(v[0], v[1], {2, 2}, border, border, {1, 1}, {1, 1}, 5)};
+      });
     }
 }
 

@@ -509,17 +509,24 @@ void ask_of_convolution(const ir::Node* n, const PassContext& context) {
     for (Expr e : n->arg<Exprs>(list)) ask(e);
   // Where zeros are between elements, the border decides which places of the kernel meet which elements.
   for (size_t d = 0; d + 2 < w.size(); ++d)
-    if (!facts.known(n->arg<Exprs>(5)[d]).is(1)) ask(n->arg<Exprs>(3)[d]);
+    if (Expr distance = facts.known(n->arg<Exprs>(5)[d]); !distance.is(1)) {
+      ask(n->arg<Exprs>(3)[d]);
+      // Results of each remainder that are as many lie side by side, and none is cut off.
+      Expr rest = mod(facts.known(result[d + 2]), distance);
+      if (context.size_classes && facts.has_hint(rest) && facts.hint(rest) == 0) facts.equal(rest, 0);
+    }
   Expr groups = n->arg<Expr>(7);
   // Of each group one channel, which makes the result's shape known to be that of what is summed.
   if (!facts.equal(groups, Expr(1)) && facts.has_hint(w[0]) && facts.has_hint(groups) &&
-      facts.hint(w[0]) == facts.hint(groups)) {
+      facts.hint(w[0]) == facts.hint(groups))
     facts.equal(w[0], groups);
-    if (ir::SizeClasses::apart())
-      for (size_t d = result.size() - 2; d < result.size(); ++d)
-        if (Expr e = facts.known(result[d]); facts.has_hint(e) && facts.hint(e) < kRows) facts.equal(e, facts.hint(e));
-  }
   bool small = kernel_is_small(w, result, context);
+  bool by_channel = !groups.is(1) && facts.known(w[0]) == facts.known(groups);
+  for (size_t d = 2; d < result.size() && small && by_channel && context.size_classes; ++d)
+    if (facts.has_hint(result[d]) && facts.hint(result[d]) < kRows) {
+      Expr elements = facts.known(type_of(n->arg<Value>(0)).shape[d]);
+      facts.equal(elements, facts.hint(elements));
+    }
   for (size_t d = 2; d < w.size(); ++d) ask(small ? w[d] : result[d]);
   constexpr int64_t kPixel = 4;  // channels
   bool classes = context.machine.one_order || ir::SizeClasses::apart();

@@ -73,7 +73,9 @@ std::optional<Expr> step_along(const Places& places, Expr place, const Axis& a) 
 
 // How many steps of one another one is; 0 where it is no multiple of it, or that is not known.
 int64_t times(Expr step, Expr of) {
-  if (step == of) return 1;
+  constexpr int64_t kFew = 4;
+  for (int64_t k = 1; k <= kFew && !of.is(0); ++k)
+    if (step == of * k) return k;
   bool known = step.is_constant() && of.is_constant() && !of.is(0);
   return known && step.constant() % of.constant() == 0 ? step.constant() / of.constant() : 0;
 }

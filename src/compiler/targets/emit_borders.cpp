@@ -80,8 +80,8 @@ bool Emitter::only_stores(const Loop& loop) {
 }
 
 // Sums of a few elements, within each vector, and stores of what follows from them.
-bool Emitter::stores_and_sums(const Loop& loop) {
-  auto sums = [](const Node* n) { return is(n, LoopOp::Reduce); };
+bool Emitter::stores_and_sums(const Loop& loop) const {
+  auto sums = [&](const Node* n) { return is(n, LoopOp::Reduce) && !(analysis_.closed(n) >> loop.loop & 1); };
   std::function<bool(const Loop&)> only_sums = [&](const Loop& inner) {
     return inner.carries.empty() && std::all_of(inner.closes.begin(), inner.closes.end(), sums) &&
            std::all_of(inner.body.begin(), inner.body.end(),

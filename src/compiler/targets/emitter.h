@@ -143,7 +143,7 @@ class Emitter {
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
   static bool only_stores(const Loop& loop);
-  static bool stores_and_sums(const Loop& loop);
+  bool stores_and_sums(const Loop& loop) const;
   bool may_repeat(const Loop& loop) const;
   bool goes_evenly(const Loop& loop) const;
 
