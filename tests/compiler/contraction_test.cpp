@@ -380,6 +380,29 @@ TEST(Convolution, Forms) {
         [](const Values& v) { return Values{prim::convolution(v[0], v[1], {1}, {0}, {0}, {1}, {1}, 1)}; });
 }
 
+// Rows of results side by side, as many as there are, more, and some of them twice; and rows shorter than a vector. What is added to a result may
+// lie where the result does, so that no row may be computed twice.
+TEST(Convolution, RowsSideBySide) {
+  for (auto [rows, columns] : {std::pair<int64_t, int64_t>{8, 16}, {13, 19}, {7, 7}, {3, 20}, {17, 40}})
+    for (int64_t taps : {3, 7}) {
+      std::vector<ir::Expr> border(2, taps / 2);
+      auto convolved = [&](const Values& v) {
+        return prim::convolution(v[0], v[1], {1, 1}, border, border, {1, 1}, {1, 1}, 5);
+      };
+      std::vector<In> in = {{DType::Float32, {2, 5, rows, columns}}, {DType::Float32, {5, 1, taps, taps}}};
+      check_both(in, [&](const Values& v) { return Values{convolved(v)}; });
+      in.push_back(in[0]);
+      check(in, [&](const Values& v) {
+        return Values{prim::binary("add", convolved(v), prim::unary("exp", prim::unary("sin", v[2])))};
+      });
+      in[0].sizes[2] = 2 * rows;
+      in.pop_back();
+      check_both(in, [&](const Values& v) {
+        return Values{prim::convolution(v[0], v[1], {2, 2}, border, border, {1, 1}, {1, 1}, 5)};
+      });
+    }
+}
+
 // Most taps meet the border alone, and some convolutions have none that meets the image.
 TEST(Convolution, KernelsThatReachBeyondTheImage) {
   struct Sizes {

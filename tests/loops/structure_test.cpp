@@ -382,6 +382,56 @@ TEST_P(Structure, StridedVectorsBehindFullSteps) {
   }
 }
 
+int64_t count_of(std::string_view what, std::string_view code) {
+  int64_t count = 0;
+  for (size_t at = 0; (at = code.find(what, at)) != code.npos; ++at) ++count;
+  return count;
+}
+
+// Four rows of sums of three: each row of elements is read once for all of them.
+TEST(Rows, SideBySideReadOnce) {
+  Kernel k;
+  Expr n = Expr::size(0);
+  Value x = k.f32(n * 6), y = k.f32(n * 4);
+  Expr row = k.b.loop("unroll", 4), column = k.b.loop("vector", n, 16), tap = k.b.loop("serial", 3, 1, 3);
+  k.b.store(y, row * n + column, k.b.reduce(k.b.load(x, (row + tap) * n + column), {tap}, "add"));
+  std::string code = show_kernel(k.graph, "x86-64+avx512", "llvm");
+  int64_t stores = count_of("store <16 x float>", code);
+  EXPECT_GT(stores, 0) << code;
+  EXPECT_EQ(count_of("= load <16 x float>", code) * 4, stores * 6) << code;
+  k.compile("x86-64+avx2");
+  for (int64_t columns : {1, 8, 19, 40}) {
+    auto in = ramp(6 * columns);
+    std::vector<float> got(4 * columns);
+    k.run({in.data(), got.data()}, {columns});
+    for (int64_t i = 0; i < 4 * columns; ++i)
+      ASSERT_EQ(got[i], in[i] + in[i + columns] + in[i + 2 * columns]) << i << " of " << columns;
+  }
+}
+
+// Whether a row lies in the image is decided for those above it, within it and below it.
+TEST(Rows, BetweenBordersHaveCodeOfTheirOwn) {
+  auto stores = [](bool above_and_below) {
+    Kernel k;
+    Expr rows = Expr::size(0), n = Expr::size(1);
+    Value x = k.f32(rows * n), y = k.f32((rows + 2) * (n + 2));
+    Expr row = k.b.loop("serial", above_and_below ? rows + 2 : rows), column = k.b.loop("vector", n + 2, 8);
+    Expr from = above_and_below ? row - 1 : row;
+    auto inside = [&](Expr e, Expr end) {
+      Value low = k.b.op(ops::ScalarOp::Ge, {k.b.index(e), k.b.index(0)});
+      Value high = k.b.op(ops::ScalarOp::Lt, {k.b.index(e), k.b.index(end)});
+      return k.b.op(ops::ScalarOp::BitAnd, {low, high});
+    };
+    Value mask = inside(column - 1, n), zero = k.b.constant(0.0, DType::Float32);
+    if (above_and_below) mask = k.b.op(ops::ScalarOp::BitAnd, {mask, inside(from, rows)});
+    Value read = k.b.load(x, from * n + column - 1, mask);
+    k.b.store(y, row * (n + 2) + column, k.b.op(ops::ScalarOp::Select, {mask, read, zero}));
+    return count_of("store <8 x float>", show_kernel(k.graph, "x86-64+avx2", "llvm-raw"));
+  };
+  EXPECT_GT(stores(false), 0);
+  EXPECT_EQ(stores(true), 3 * stores(false));
+}
+
 // A border of columns that are known and rows that are not: whole registers of a vector have no lane.
 TEST_P(Structure, BordersOfRows) {
   auto bordered = [&](auto element, DType t) {

@@ -79,7 +79,9 @@ class Loops {
       Expr extent = start.is(0) ? a.extent : pieces_of(a.extent, a.piece).inside(piece[i]);
       if (a.spelled_out) {
         Expr several = ceildiv(extent, a.spelled_out), first = several.is(1) ? Expr(0) : b.loop(kind, several);
-        Expr r = b.loop("unroll", a.spelled_out), place = start + first * Expr(a.spelled_out) + r;
+        Expr begin = start + first * Expr(a.spelled_out);
+        if (a.again) begin = max(min(begin, a.extent - a.spelled_out), 0);
+        Expr r = b.loop("unroll", a.spelled_out), place = begin + r;
         at_[i] = provably_divisible(a.extent, a.spelled_out) ? b.bounded(place, a.extent)
                                                              : with_ends(place, a.extent, a.reduced);
         return r;

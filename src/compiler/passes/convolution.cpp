@@ -1,6 +1,7 @@
 #include "compiler/passes/convolution.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "compiler/fusion/indexing.h"
@@ -88,6 +89,22 @@ bool is_longer_than_image(const Conv& c, const PassContext& context) {
   return is_at_most(image, places, false, context);
 }
 
+// So many rows of results are computed side by side, and each element of the image is read once for all of them. Fewer are known.
+constexpr int64_t kRows = 8;
+
+// Vectors along rows have not many more lanes that nobody asks for than those that go on from the end of an image's row to the next.
+bool has_wide_rows(const Conv& c, const Shape& result, const PassContext& context) {
+  if (c.spatial() == 1) return false;
+  Expr width = result.back(), rows = result[result.size() - 2];
+  if (!rows.is_constant() && is_at_most(rows, kRows - 1, false, context)) return false;
+  int64_t lanes = lanes_of(c, context.machine);
+  if (width.is_constant())
+    lanes = std::min(lanes, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(width.constant()))));
+  Expr flat = rows * (width + shape_of(c.w).back() - 1);
+  int64_t tile = contraction_tile(1, flat, ops::dtype_of(c.x), context.machine).columns();
+  return is_at_most(rows * ceildiv(width, lanes) * lanes * 2, ceildiv(flat, tile) * tile * 3, true, context);
+}
+
 // Rows of the image have many more places than those of the result, as in the gradient by weights of patches: most of what is read along
 // with them would serve nothing.
 bool has_long_rows(const Conv& c, const Shape& result, const PassContext& context) {
@@ -158,21 +175,24 @@ bool has_one_output(const Conv& c, ir::Facts& facts) {
 }
 // x: batch, groups, channels, places…, kernel… -> batch, groups, places…. The longer of places and kernel lies along vectors.
 Value sums_of_products(Value x, Value w, int64_t places, bool long_kernel) {
-  Dims kept = {0, 1}, summed = {2}, order, of_w, at;
+  Dims kept = {0, 1}, summed = {2}, order, of_w, at, turned = {0, 1};
   for (int64_t d = 3; d < rank_of(x); ++d) (d < 3 + places ? kept : summed).push_back(d);
+  // What rows of results beside each other read again is one step along the kernel's first dimension, which goes last.
+  if (!long_kernel) std::reverse(summed.begin() + 1, summed.end());
   for (const Dims& part : {long_kernel ? kept : summed, long_kernel ? summed : kept})
     order.insert(order.end(), part.begin(), part.end());
   auto now_at = [&](int64_t d) { return std::find(order.begin(), order.end(), d) - order.begin(); };
-  Shape s = shape_of(x), kernel = {s[1]};
+  Shape s = shape_of(x), kernel = {s[1], s[2]};
+  for (int64_t d = 3 + places; d < rank_of(x); ++d) kernel.push_back(s[d]);
   for (int64_t d : summed) {
     at.push_back(now_at(d));
-    kernel.push_back(s[d]);
+    if (d > 2) turned.push_back(d - places - 1);
   }
   of_w = at;
   of_w.insert(of_w.begin(), now_at(1));
   DType t = ops::dtype_of(x), acc = accumulator_of(t);
   x = prim::convert(prim::transpose(x, order), acc);
-  w = prim::broadcast(prim::convert(prim::reshape(w, kernel), acc), shape_of(x), of_w);
+  w = prim::broadcast(prim::convert(prim::transpose(prim::reshape(w, kernel), turned), acc), shape_of(x), of_w);
   return prim::convert(reduced(prim::binary("mul", x, w), at, "add"), t);
 }
 
@@ -455,6 +475,8 @@ Value convolution(Conv c, Shape result, Primitives& out, const PassContext& cont
   if (kernel_is_small(shape_of(c.w), result, context)) {
     if (all_one(c.stride) && has_known_spread(c)) return convolution_of_spread(c, result, out, context);
     if (has_long_rows(c, result, context) && !alone) return convolution_by_windows(c, WindowsAre::Rows);
+    if (alone && all_one(c.stride) && has_wide_rows(c, result, context))
+      return convolution_by_windows(c, WindowsAre::Lanes);
     if (all_one(c.stride) || (all_one(c.w_dilation) && !alone)) return convolution_of_neighbours(c, out, context);
     if (alone) return convolution_by_windows(c, WindowsAre::Lanes);
   } else if (alone) {
@@ -487,9 +509,24 @@ void ask_of_convolution(const ir::Node* n, const PassContext& context) {
     for (Expr e : n->arg<Exprs>(list)) ask(e);
   // Where zeros are between elements, the border decides which places of the kernel meet which elements.
   for (size_t d = 0; d + 2 < w.size(); ++d)
-    if (!facts.known(n->arg<Exprs>(5)[d]).is(1)) ask(n->arg<Exprs>(3)[d]);
-  facts.equal(n->arg<Expr>(7), Expr(1));
+    if (Expr distance = facts.known(n->arg<Exprs>(5)[d]); !distance.is(1)) {
+      ask(n->arg<Exprs>(3)[d]);
+      // Results of each remainder that are as many lie side by side, and none is cut off.
+      Expr rest = mod(facts.known(result[d + 2]), distance);
+      if (context.size_classes && facts.has_hint(rest) && facts.hint(rest) == 0) facts.equal(rest, 0);
+    }
+  Expr groups = n->arg<Expr>(7);
+  // Of each group one channel, which makes the result's shape known to be that of what is summed.
+  if (!facts.equal(groups, Expr(1)) && facts.has_hint(w[0]) && facts.has_hint(groups) &&
+      facts.hint(w[0]) == facts.hint(groups))
+    facts.equal(w[0], groups);
   bool small = kernel_is_small(w, result, context);
+  bool by_channel = !groups.is(1) && facts.known(w[0]) == facts.known(groups);
+  for (size_t d = 2; d < result.size() && small && by_channel && context.size_classes; ++d)
+    if (facts.has_hint(result[d]) && facts.hint(result[d]) < kRows) {
+      Expr elements = facts.known(type_of(n->arg<Value>(0)).shape[d]);
+      facts.equal(elements, facts.hint(elements));
+    }
   for (size_t d = 2; d < w.size(); ++d) ask(small ? w[d] : result[d]);
   constexpr int64_t kPixel = 4;  // channels
   bool classes = context.machine.one_order || ir::SizeClasses::apart();

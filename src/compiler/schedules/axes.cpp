@@ -71,6 +71,15 @@ std::optional<Expr> step_along(const Places& places, Expr place, const Axis& a) 
   return coefficient(place, along);
 }
 
+// How many steps of one another one is; 0 where it is no multiple of it, or that is not known.
+int64_t times(Expr step, Expr of) {
+  constexpr int64_t kFew = 4;
+  for (int64_t k = 1; k <= kFew && !of.is(0); ++k)
+    if (step == of * k) return k;
+  bool known = step.is_constant() && of.is_constant() && !of.is(0);
+  return known && step.constant() % of.constant() == 0 ? step.constant() / of.constant() : 0;
+}
+
 // Along the innermost axis that is kept, but for the vector axis: some of what sums go through stays where it is, and the rest goes on in even
 // steps.
 std::optional<MergedAxes::Again> read_again(const MergedAxes& merged, const Places& places, const Domain& d) {
@@ -84,20 +93,23 @@ std::optional<MergedAxes::Again> read_again(const MergedAxes& merged, const Plac
       return d.folds(a.first) && step_along(places, read.place, a) != std::optional(Expr(0));
     });
   };
-  bool stays = false, goes_on = false;
+  bool stays = false, goes_on = false, repeats = places.picks.empty();
   for (const Places::Access& read : places.accesses) {
-    if (!is_summed(read)) continue;
     std::optional<Expr> on = step_along(places, read.place, beside);
-    if (!on || !on->is_constant()) return std::nullopt;
+    if (!is_summed(read)) {
+      repeats = repeats && on == std::optional(Expr(0));
+      continue;
+    }
+    if (!on) return std::nullopt;
     (on->is(0) ? stays : goes_on) = true;
     for (const Axis& window : merged.axes) {
       if (on->is(0) || !d.folds(window.first) || !window.extent.is_constant()) continue;
       std::optional<Expr> tap = step_along(places, read.place, window);
-      if (!tap || !tap->is_constant() || tap->is(0) || on->constant() % tap->constant() != 0) continue;
-      int64_t taps_on = on->constant() / tap->constant();
+      int64_t taps_on = tap ? times(*on, *tap) : 0;
       if (taps_on > 0 && taps_on < window.extent.constant()) found = {found->axis, window.extent.constant(), taps_on};
     }
   }
+  found->repeats = repeats && found->step > 0;
   return stays && goes_on ? found : std::nullopt;
 }
 

@@ -25,6 +25,7 @@ struct MergedAxes {
   struct Again {
     size_t axis;
     int64_t taps = 1, step = 0;
+    bool repeats = false;  // windows, of whose elements none lies where a result does: it may be computed again
   };
   std::optional<Again> again;
   /// The innermost axis but for the vector axis, where the latter is summed and its neighbours read some vectors again and others for themselves: a

@@ -21,6 +21,8 @@ struct Axis {
   bool summed = false;
   /// If not 0: so many iterations side by side are spelled out, some of a piece's; without pieces all of them.
   int64_t spelled_out = 0;
+  /// The last ones spelled out are the axis' last ones, and may have been computed before.
+  bool again = false;
 };
 
 /// All choices for one group, as data: heuristics write it, lowering obeys it and looks at nothing else. schedule_text.cpp names

@@ -28,8 +28,8 @@ constexpr int64_t kTile = 32;
 // A scatter's updates are read once for each piece of their rows, and memory sends the next lines of a long piece ahead. Threads share pieces.
 constexpr int64_t kScatterBytes = 65536, kSharedScatterBytes = 1024;
 constexpr int64_t kScatterLines = 8;
-// Elements of a window that is worth a copy of the body for each.
-constexpr int64_t kTaps = 25;
+// Elements of a window that is worth a copy of the body for each, and of one whose neighbours read the same ones.
+constexpr int64_t kTaps = 25, kSharedTaps = 49;
 // Lanes of vectors that are transposed in registers.
 constexpr int kMostTransposed = 16;
 // A body that may be spelled out for each lane of a vector, without what fetches its elements.
@@ -158,6 +158,14 @@ class Scheduler {
            (extent->kind == ir::ExprKind::Mul && std::all_of(extent->args.begin(), extent->args.end(), ir::is_symbol));
   }
 
+  // How many elements an axis is thought to have: the more, the more dimensions of unknown size it consists of, as planes do.
+  static double size(Expr extent) {
+    constexpr double kUnknown = 256, kOther = 4;
+    if (extent.is_constant()) return static_cast<double>(std::max<int64_t>(extent.constant(), 1));
+    if (extent->kind != ir::ExprKind::Mul) return kUnknown;
+    return kUnknown * std::pow(kOther, static_cast<double>(extent->args.size() - 1));
+  }
+
   bool has_borders() const {
     const auto& nodes = g_.graph->nodes();
     return std::any_of(nodes.begin(), nodes.end(),
@@ -178,8 +186,7 @@ class Scheduler {
     auto folded = [&](const Axis& a) { return g_.domain.folds(a.first); };
     bool reducing = std::any_of(s_.axes.begin(), s_.axes.end(), folded);
     last.kind = Axis::Vector;
-    double inside = 1;  // elements of one parallel iteration
-    auto size = [](Expr e) { return static_cast<double>(e.is_constant() ? std::max<int64_t>(e.constant(), 1) : 256); };
+    double inside = 1;      // elements of one parallel iteration
     Expr taps(1), most(1);  // elements of a sum, and along its longest dimension
     for (Axis& a : s_.axes)
       if (folded(a) && &a != &last) {
@@ -201,8 +208,8 @@ class Scheduler {
     // often along several axes: copies of copies would be long code.
     if (s_.vector_outside && each <= kShort && vector_ + 1 == s_.axes.size()) s_.serial_unroll = 2;
     // All of a small window's are spelled out, so that a loop's end comes once for each vector.
-    if (s_.vector_outside && each <= kLong && taps.is_constant() && taps.constant() <= kTaps)
-      s_.serial_unroll = static_cast<int>(most.constant());
+    bool small_window = taps.is_constant() && taps.constant() <= (again_ && again_->step > 0 ? kSharedTaps : kTaps);
+    if (s_.vector_outside && each <= kLong && small_window) s_.serial_unroll = static_cast<int>(most.constant());
     // Bodies as long as a few exponentials fill the processor by themselves, while their copies compete for registers; a
     // reduction's chain of additions gains for longer. Elements that are fetched one by one keep it busy, too.
     constexpr double kFills = 4, kFillsReducing = 8;
@@ -238,7 +245,7 @@ class Scheduler {
       inside *= static_cast<double>(results.piece);
       s_.unroll = 1;
     }
-    bool shared = s_.serial_unroll > 1 && taps.is_constant() && taps.constant() <= kTaps && share_windows(last, inside);
+    bool shared = s_.serial_unroll > 1 && small_window && share_windows(last, each, inside);
     if (!folded(last)) {
       int64_t step = int64_t{s_.width} * s_.unroll;
       // Pieces of several rows are long enough for memory to send ahead. Long ones begin with lines of memory, as far as rows do.
@@ -248,7 +255,7 @@ class Scheduler {
               piece = std::max(step, static_cast<int64_t>(elements) / unit * unit);
       // Long sums go down their columns a vector at a time, and what fetches its elements finds their places once for many rows. Small windows
       // go along rows, whose next elements memory sends ahead.
-      bool along_rows = taps.is_constant() && taps.constant() <= kTaps && !gathered_;
+      bool along_rows = small_window && !gathered_;
       if (s_.vector_outside && !along_rows) piece = step * (picked_once_ ? kPicked : 1);
       // The places of what is shared are found once for several vectors.
       constexpr int64_t kSharing = 8;
@@ -259,14 +266,14 @@ class Scheduler {
     } else {
       inside *= size(last.extent);
     }
-    // Rows of unknown length may be short: a few make a parallel iteration, which is found by divisions.
+    // Rows of unknown length may be short: a few make a parallel iteration, which is found by divisions. More do where borders are found, too.
     if (last.piece && rows_of_unknown_length(last)) {
-      constexpr int64_t kRows = 8;
+      const int64_t count = has_borders() ? 16 : 8;
       Axis& rows = s_.axes[vector_ - 1];
-      bool many = !rows.extent.is_constant() || rows.extent.constant() >= 2 * kRows;
+      bool many = !rows.extent.is_constant() || rows.extent.constant() >= 2 * count;
       if (rows.kind == Axis::Parallel && !rows.spelled_out && !rows.piece && many) {
-        rows.piece = kRows;
-        inside *= static_cast<double>(kRows);
+        rows.piece = count;
+        inside *= static_cast<double>(count);
       }
     }
     bool in_order = !last.piece && !reducing && follow_memory(last, inside);
@@ -331,17 +338,27 @@ class Scheduler {
 
   // Small windows side by side that read some elements again: as many as registers hold, with what they read of one row. A few registers more go to
   // memory, where all that is read lies anyway.
-  bool share_windows(const Axis& last, double& inside) {
-    constexpr int kEnough = 8;  // sums that hide an addition's latency
+  bool share_windows(const Axis& last, double each, double& inside) {
+    constexpr int64_t kEnough = 8;  // sums that hide an addition's latency
     if (!again_ || gathered_ || s_.chains > 0) return false;
     Axis& places = s_.axes[again_->axis];
-    if (!places.extent.is_constant() || places.kind != Axis::Parallel) return false;
-    int64_t held = m_.vector_registers * 5 / 4, extent = places.extent.constant(),
-            count = std::min<int64_t>({kEnough, extent, (held - again_->taps + again_->step) / (1 + again_->step)});
-    while (count > 1 && extent % count != 0) --count;
+    bool known = places.extent.is_constant();
+    if ((!known && !again_->repeats) || places.kind != Axis::Parallel) return false;
+    int64_t held = m_.vector_registers * 5 / 4, most = known ? std::min(places.extent.constant(), kEnough) : kEnough,
+            count = std::min(most, (held - again_->taps + again_->step) / (1 + again_->step));
+    const int64_t many = count;
+    while (count > 1 && known && places.extent.constant() % count != 0) --count;
+    bool again = again_->repeats && (!known || count < many / 2);
+    if (again) count = many;
     if (count <= 1) return false;
     places.piece = places.spelled_out = count;
-    inside *= static_cast<double>(count);
+    places.again = again;
+    // Of rows of unknown length, too, an iteration takes some at once.
+    constexpr double kShortRow = 32;
+    if (!known)
+      places.piece *= std::max<int64_t>(
+          1, static_cast<int64_t>(kPieceWork / 2 / (each * inside * static_cast<double>(count) * kShortRow)));
+    inside *= static_cast<double>(places.piece);
     s_.unroll = std::max(1, static_cast<int>(kEnough / count));
     if (last.extent.is_constant())
       s_.unroll = static_cast<int>(std::clamp<int64_t>(last.extent.constant() / s_.width, 1, s_.unroll));

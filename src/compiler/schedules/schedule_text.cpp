@@ -125,6 +125,7 @@ class Parser {
     if (accept(" by ")) {
       a.spelled_out = number<int64_t>();
       expect(" spelled out");
+      a.again = accept(", the last again");
     }
     return a;
   }
@@ -149,6 +150,7 @@ void append_to(std::string& out, const Schedule& s) {
     if (a.summed) w += " summed";
     if (a.piece) w += str(" in pieces of ", a.piece);
     if (a.spelled_out) w += str(" by ", a.spelled_out, " spelled out");
+    if (a.again) w += ", the last again";
     word(w);
   }
   auto numbers = [&](const auto& choices) {

@@ -79,6 +79,20 @@ bool Emitter::only_stores(const Loop& loop) {
                      [](const Item& item) { return item.node && is(item.node, LoopOp::Store); });
 }
 
+// Sums of a few elements, within each vector, and stores of what follows from them.
+bool Emitter::stores_and_sums(const Loop& loop) const {
+  auto sums = [&](const Node* n) { return is(n, LoopOp::Reduce) && !(analysis_.closed(n) >> loop.loop & 1); };
+  std::function<bool(const Loop&)> only_sums = [&](const Loop& inner) {
+    return inner.carries.empty() && std::all_of(inner.closes.begin(), inner.closes.end(), sums) &&
+           std::all_of(inner.body.begin(), inner.body.end(),
+                       [&](const Item& item) { return item.loop ? only_sums(*item.loop) : sums(item.node); });
+  };
+  return loop.closes.empty() && loop.carries.empty() &&
+         std::all_of(loop.body.begin(), loop.body.end(), [&](const Item& item) {
+           return item.loop ? only_sums(*item.loop) : sums(item.node) || is(item.node, LoopOp::Store);
+         });
+}
+
 // None where no read waits for them, or where the body is too long to be there twice.
 std::vector<Emitter::Border> Emitter::borders_of(const Loop& loop) const {
   const For& f = analysis_.loops()[loop.loop];
@@ -196,7 +210,8 @@ bool Emitter::may_repeat(const Loop& loop) const {
     Expr apart = load->arg<Expr>(1) - store->arg<Expr>(1);
     return elements(load) == elements(store) && (apart.is(0) || !is_polynomial(apart));
   };
-  return only_stores(loop) && std::all_of(loop.body.begin(), loop.body.end(), [&](const Item& item) {
+  return stores_and_sums(loop) && std::all_of(loop.body.begin(), loop.body.end(), [&](const Item& item) {
+           if (item.loop || is(item.node, LoopOp::Reduce)) return true;
            if (!item.node->arg<std::string>(5).empty() || reads_values(item.node->arg<Expr>(1))) return false;
            return std::none_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
              return is(n, LoopOp::Load) && (analysis_.of(n) >> loop.loop & 1) && overwrites(item.node, n);
@@ -204,21 +219,58 @@ bool Emitter::may_repeat(const Loop& loop) const {
          });
 }
 
-// All elements up to `end`, part by part, with code of its own for each part. Rows within one vector are one, where masks cost nothing.
+// All elements up to `end`, part by part, with code of its own for each part. Rows within one vector have no parts where masks cost nothing, nor have
+// those within two of which little is read.
 void Emitter::emit_parts(const std::vector<Border>& borders, const std::vector<Expr>& parts, const Loop& loop,
                          llvm::Value* end) {
+  auto each_part = [&] { with_frame([&] { emit_each_part(borders, parts, loop, end); }); };
+  if (!target_.masks) return each_part();
+  constexpr int kLittle = 2;
   const int width = analysis_.loops()[loop.loop].width;
-  if (target_.masks) {
-    llvm::Value* longer = b_.CreateICmpSGT(end, i64(width));
-    emit_if(b_.CreateAnd(b_.CreateNot(longer), b_.CreateICmpSLT(i64(0), end)),
-            [&] { with_frame([&] { emit_vector_part(loop, i64(0), end, width, 1, end, 1); }); });
-    return emit_if(longer, [&] { with_frame([&] { emit_each_part(borders, parts, loop, end); }); });
-  }
-  emit_each_part(borders, parts, loop, end);
+  auto reads = std::count_if(graph_.nodes().begin(), graph_.nodes().end(),
+                             [&](const Node* n) { return is(n, LoopOp::Load) && (analysis_.of(n) >> loop.loop & 1); });
+  auto last = [&](int64_t begin) { with_frame([&] { emit_vector_part(loop, i64(begin), end, width, 1, end, 1); }); };
+  llvm::Value *some = b_.CreateICmpSGT(end, i64(0)), *longer = b_.CreateICmpSGT(end, i64(width));
+  emit_if(b_.CreateAnd(some, b_.CreateNot(longer)), [&] { last(0); });
+  if (reads > kLittle) return emit_if(longer, each_part);
+  llvm::Value* long_row = b_.CreateICmpSGT(end, i64(2 * width));
+  emit_if(b_.CreateAnd(longer, b_.CreateNot(long_row)), [&] {
+    with_frame([&] { emit_vector_part(loop, i64(0), i64(width), width, 1, nullptr, 1); });
+    last(width);
+  });
+  emit_if(long_row, each_part);
 }
 
 void Emitter::emit_each_part(const std::vector<Border>& borders, const std::vector<Expr>& parts, const Loop& loop,
                              llvm::Value* end) {
+  in_each_part(borders, parts, end, [&](llvm::Value* begin, llvm::Value* until) { emit_part(loop, begin, until); });
+}
+
+// Rows of which all have a place in one part, or none of them: what is asked of a row alone is decided for those between two borders.
+bool Emitter::emit_rows_in_parts(const Loop& loop) {
+  bool rows = loop.closes.empty() && loop.carries.empty() && loop.body.size() == 1 && loop.body[0].loop;
+  if (target_.gpu || target_.baseline || !rows) return false;
+  const Loop& row = *loop.body[0].loop;
+  if (analysis_.loops()[row.loop].kind != ForKind::Vector || borders_of(row).empty()) return false;
+  std::vector<Border> borders;
+  for (const Node* n : graph_.nodes())
+    if (ops::is_comparison(scalar_op_of(n->op)) && (analysis_.of(n) >> loop.loop & 1))
+      if (std::optional<Border> border = border_at(n, loop.loop)) borders.push_back(*border);
+  const std::vector<Expr> parts = parts_of(borders);
+  if (parts.empty()) return false;
+  llvm::Value* end = eval_expr(at_copy(analysis_.loops()[loop.loop].extent()));
+  in_each_part(borders, parts, end, [&](llvm::Value* begin, llvm::Value* until) {
+    emit_counted(begin, until, i64(1), false, [&](llvm::Value* i) {
+      range_values_[loop.loop] = i;
+      emit_block(loop.body);
+    });
+    range_values_[loop.loop] = nullptr;
+  });
+  return true;
+}
+
+void Emitter::in_each_part(const std::vector<Border>& borders, const std::vector<Expr>& parts, llvm::Value* end,
+                           const std::function<void(llvm::Value* begin, llvm::Value* end)>& part) {
   const auto others = decided_;
   llvm::Value* begin = i64(0);
   for (size_t i = 0; i <= parts.size(); ++i) {
@@ -235,7 +287,7 @@ void Emitter::emit_each_part(const std::vector<Border>& borders, const std::vect
       if (op == ScalarOp::Gt || op == ScalarOp::Ge) holds_first = rises;
       decided_[border.comparison] = b_.getInt1(holds_first != (passed.size() % 2 == 1));
     }
-    with_frame([&] { emit_part(loop, begin, until); });
+    with_frame([&] { part(begin, until); });
     begin = until;
   }
   decided_ = others;

@@ -31,6 +31,9 @@ bool is_power_of_two(Expr e) { return e.is_constant() && std::has_single_bit(sta
 Expr Emitter::at_copy(Expr e) {
   Ranges special = analysis_.kind(ForKind::Unroll);
   if (vector_.loop >= 0) special |= Ranges{1} << vector_.loop;
+  // Of a short loop that is spelled out, too, so that equal places are one.
+  for (Ranges rest = analysis_.of(e) & ~special; rest; rest &= rest - 1)
+    if (known_iteration(std::countr_zero(rest))) special |= rest & -rest;
   if (!(analysis_.of(e) & special)) return e;
   return ir::substitute(e, [&](Expr s) -> std::optional<Expr> {
     if (s->kind != ExprKind::Range) return std::nullopt;
@@ -38,8 +41,14 @@ Expr Emitter::at_copy(Expr e) {
     if (loop == vector_.loop)
       return vector_.symbol + (vector_.first + int64_t{vector_.lanes} * vector_.copy) + vector_.lane;
     if (analysis_.loops()[loop].kind == ForKind::Unroll) return Expr(unrolled_[loop]);
+    if (auto* iteration = known_iteration(loop)) return Expr(iteration->getSExtValue());
     return std::nullopt;
   });
+}
+
+const llvm::ConstantInt* Emitter::known_iteration(int loop) const {
+  llvm::Value* at = range_values_[static_cast<size_t>(loop)];
+  return at ? llvm::dyn_cast<llvm::ConstantInt>(at) : nullptr;
 }
 
 llvm::Value* Emitter::bound(Expr symbol) { return eval(Value{const_cast<ir::Node*>(analysis_.binds().at(symbol)), 0}); }

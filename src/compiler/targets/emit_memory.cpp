@@ -74,13 +74,24 @@ Emitter::BufferRef Emitter::place_of(Value buffer) {
   return {array, t};
 }
 
+// The terms of a place that go on with a vector loop. What stays is one address outside of it, and the same one for all that is spelled out and
+// reads there.
+Expr Emitter::of_vectors(Expr place) const {
+  if (vector_.loop < 0 || target_.gpu || !analysis_.kind(ForKind::Unroll) || place->kind != ir::ExprKind::Add) return 0;
+  Expr out(0);
+  for (Expr term : place->args)
+    if (contains_symbol(term, vector_.symbol)) out = out + term;
+  return out;
+}
+
 // The constant part of an index stays apart, where it becomes the displacement of an address.
 llvm::Value* Emitter::address(const BufferRef& p, Expr index) {
   int64_t constant = index->kind == ir::ExprKind::Add || index.is_constant() ? index->value : 0;
   llvm::Type* t = memory_type(p.dtype);
   llvm::Value* at = p.base;
   Expr before = target_.gpu ? Expr(0) : divided_before(index);
-  for (Expr part : {before, index - before - constant})
+  Expr rest = index - before - constant, along = of_vectors(rest);
+  for (Expr part : {before, rest - along, along})
     if (!part.is(0)) at = b_.CreateInBoundsGEP(t, at, eval_expr(part));
   return constant ? b_.CreateConstInBoundsGEP1_64(t, at, static_cast<uint64_t>(constant)) : at;
 }

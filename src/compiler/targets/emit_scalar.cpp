@@ -46,7 +46,6 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
     return b_.CreateBitCast(x, like(register_type(to), x));
   }
   if (op == ScalarOp::Select) return emit_select(n);
-  if (auto it = decided_.find(n); it != decided_.end()) return it->second;
   if (ops::is_comparison(op))
     if (llvm::Value* lanes = compare_indices(op, n)) return lanes;
   if (llvm::Value* sum = emit_fused(op, n)) return sum;

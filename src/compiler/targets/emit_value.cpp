@@ -40,6 +40,7 @@ void Emitter::set_result(const Node* n, const Values& results) {
 
 llvm::Value* Emitter::eval(Value v) {
   const Node* n = v.node;
+  if (auto it = decided_.find(n); it != decided_.end()) return it->second;
   Ranges r = analysis_.of(n);
   size_t at = combination(r, in_vector(r)) * n->types.size() + v.index;
   for (size_t i = frames_.size(); i-- > 0;) {

@@ -327,6 +327,7 @@ void Emitter::emit_flat(const Loop& loop) {
 void Emitter::emit_serial(const Loop& loop) {
   Expr n = at_copy(analysis_.loops()[loop.loop].extent());
   divide_before(loop);
+  if (emit_rows_in_parts(loop)) return;
   emit_iterations(loop, n);
   range_values_[loop.loop] = nullptr;
 }

@@ -135,11 +135,15 @@ class Emitter {
                   llvm::Value* end);
   void emit_each_part(const std::vector<Border>& borders, const std::vector<ir::Expr>& parts, const Loop& loop,
                       llvm::Value* end);
+  bool emit_rows_in_parts(const Loop& loop);
+  void in_each_part(const std::vector<Border>& borders, const std::vector<ir::Expr>& parts, llvm::Value* end,
+                    const std::function<void(llvm::Value* begin, llvm::Value* end)>& part);
   void emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end);
   void emit_even_steps(const Loop& loop, const std::vector<Border>& borders, ir::Expr n, llvm::Value* end);
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
   static bool only_stores(const Loop& loop);
+  bool stores_and_sums(const Loop& loop) const;
   bool may_repeat(const Loop& loop) const;
   bool goes_evenly(const Loop& loop) const;
 
@@ -210,6 +214,7 @@ class Emitter {
   llvm::Value* eval_expr(ir::Expr e);
   llvm::Value* eval_lanes(ir::Expr e);
   ir::Expr divided_before(ir::Expr place) const;
+  ir::Expr of_vectors(ir::Expr place) const;
   /// `known`: what was computed before; the first one grows.
   llvm::Value* eval_any(ir::Expr e, const std::function<llvm::Value*(ir::Expr)>& symbol,
                         std::span<ExprValues* const> known);
@@ -217,6 +222,7 @@ class Emitter {
   llvm::Value* double_to_integer(llvm::Value* v);
   llvm::Value* divide_lanes(ir::ExprKind kind, llvm::Value* a, llvm::Value* d);
   ir::Expr at_copy(ir::Expr e);
+  const llvm::ConstantInt* known_iteration(int loop) const;
   LaneIndex lane_index(ir::Expr e);
   void find_offsets(LaneIndex& index);
   llvm::Value* behind_base(const LaneIndex& index);
