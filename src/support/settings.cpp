@@ -79,7 +79,7 @@ constexpr Setting kSettings[] = {
      "With max-autotune, so long schedules of a graph's kernels, and ways of a GPU's libraries, are measured; what is left then has the usual ones. Else 20. Of inductor."},
     {Where::CompileOptions, "options[memory_budget]", "<number>",
      "From 0 to 1: the part of the memory for values that wait for the backward pass, beyond what has to be there, that is used; less takes longer, as "
-     "more is computed again. Else computed again is what costs next to nothing; in a whole step on the CPU, where all then takes clearly less. Of inductor."},
+     "more is computed again. Else computed again is what costs next to nothing; in a whole step where all then takes clearly less, but of a GPU not with max-autotune. Of inductor."},
     {Where::CompileOptions, "options[trace_nan]", "false | true", "Operators run one by one; the first that makes a NaN of values without one is an error that names it. Slow. Of inductor."},
 };
 
