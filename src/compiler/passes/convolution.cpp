@@ -512,8 +512,9 @@ void ask_of_convolution(const ir::Node* n, const PassContext& context) {
     if (Expr distance = facts.known(n->arg<Exprs>(5)[d]); !distance.is(1)) {
       ask(n->arg<Exprs>(3)[d]);
       // Results of each remainder that are as many lie side by side, and none is cut off.
-      Expr rest = mod(facts.known(result[d + 2]), distance);
-      if (context.size_classes && facts.has_hint(rest) && facts.hint(rest) == 0) facts.equal(rest, 0);
+      Expr results = facts.known(result[d + 2]), rest = mod(results, distance);
+      bool ask_rest = context.size_classes && ir::is_symbol(results) && facts.has_hint(rest);
+      if (ask_rest && facts.hint(rest) == 0) facts.equal(rest, 0);
     }
   Expr groups = n->arg<Expr>(7);
   // Of each group one channel, which makes the result's shape known to be that of what is summed.
