@@ -122,7 +122,8 @@ class BRASA_API TensorOptions {
   TensorOptions(const std::string& d) : TensorOptions(Device(d)) {}           // NOLINT
   TensorOptions(DeviceType d) : device_(std::optional<Device>(Device(d))) {}  // NOLINT
   TensorOptions(DeviceType d, int64_t index) : device_(std::optional<Device>(Device(d, static_cast<int8_t>(index)))) {}
-  TensorOptions(Layout l) : layout_(std::optional<Layout>(l)) {}  // NOLINT
+  TensorOptions(Layout l) : layout_(std::optional<Layout>(l)) {}                     // NOLINT
+  TensorOptions(MemoryFormat f) : memory_format_(std::optional<MemoryFormat>(f)) {}  // NOLINT
 
   [[nodiscard]] TensorOptions dtype(std::optional<DType> t) const {
     TensorOptions r = *this;

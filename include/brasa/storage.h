@@ -19,6 +19,7 @@ class BRASA_API TensorStorage {
   void* mutable_data() const { return data(); }
   DataPtr data_ptr() const { return {data()}; }
   size_t nbytes() const;
+  Device device() const { return tensor_.device(); }
 
  private:
   Tensor tensor_;

@@ -40,6 +40,8 @@ Value slice(Value x, const std::vector<Expr>& start, const Shape& size, const st
 /// `low` elements of `value` (rank 0) before, `high` after and `interior` between any two; none negative.
 Value pad(Value x, Value value, const std::vector<Expr>& low, const std::vector<Expr>& high,
           const std::vector<Expr>& interior);
+/// A tensor of the shape `whole` whose slice from `start` in these steps is `part`, and that is 0 elsewhere.
+Value zeros_around(Value part, const std::vector<Expr>& start, const std::vector<Expr>& step, const Shape& whole);
 Value concat(const std::vector<Value>& xs, int64_t dim);
 Value reverse(Value x, const std::vector<int64_t>& dims);
 /// Sliding windows: dimension `dim` becomes the number of windows, and a last dimension of `size` is added;

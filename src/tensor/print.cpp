@@ -129,7 +129,7 @@ std::ostream& print_sparse(std::ostream& out, const Tensor& t, int64_t line_size
 
 std::ostream& print(std::ostream& out, const Tensor& t, int64_t line_size) {
   KeepFormat keep(out);
-  out << std::setfill(' ') << std::setw(0);
+  out << std::right << std::setfill(' ') << std::setw(0);
   if (!t.defined()) return out << "[ Tensor (undefined) ]";
   NoGradGuard guard;
   if (impl_of(t)->sparse) return print_sparse(out, t, line_size);

@@ -1,4 +1,5 @@
 #include <limits>
+#include <sstream>
 
 #include "tensor/util.h"
 
@@ -23,6 +24,15 @@ TEST(Printing, LargeAndSmallNumbers) {
   EXPECT_EQ(text(tensor({123456.5, 100000.0})), "100000 *\n 1.2346\n 1.0000\n[ CPUFloatType{2} ]");
   EXPECT_EQ(text(tensor({1e-6, 2.5}, kDouble)), " 1.0000e-06\n 2.5000e+00\n[ CPUDoubleType{2} ]");
   EXPECT_EQ(text(tensor({std::numeric_limits<double>::infinity(), 1.5})), "    inf\n 1.5000\n[ CPUFloatType{2} ]");
+}
+
+// Numbers are aligned to the right, however the stream aligns what comes before and after.
+TEST(Printing, StreamsThatAlignToTheLeft) {
+  std::ostringstream plain, left;
+  left << std::left;
+  for (std::ostringstream* out : {&plain, &left}) *out << tensor({1, 22}) << tensor({{1.5, 22.0}});
+  EXPECT_EQ(left.str(), plain.str());
+  EXPECT_TRUE(left.flags() & std::ios::left);
 }
 
 TEST(Printing, OtherRanks) {

@@ -7,6 +7,7 @@
 #include <brasa/error.h>
 #include <brasa/export.h>
 #include <brasa/nn/pimpl.h>
+#include <brasa/profiler.h>
 #include <brasa/warning.h>
 
 namespace torch::detail {
@@ -42,6 +43,11 @@ template <class Kind = ::brasa::Error, class... A>
   do {                                                                                               \
     if (!(condition)) ::torch::detail::failed<::brasa::Kind>(#condition __VA_OPT__(, ) __VA_ARGS__); \
   } while (false)
+// What they name is seen by Brasa's profiler.
+#define TORCH_JOINED(a, b) a##b
+#define TORCH_RANGE(name, line) ::brasa::profiler::record_function TORCH_JOINED(torch_range_, line)(name)
+#define RECORD_FUNCTION(name, inputs, ...) TORCH_RANGE(name, __LINE__)
+#define RECORD_USER_SCOPE(name) TORCH_RANGE(name, __LINE__)
 #define C10_THROW_ERROR(Kind, ...) throw ::brasa::Kind(::torch::detail::message(__VA_ARGS__))
 #define TORCH_CHECK_INDEX(condition, ...) TORCH_CHECK_WITH_KIND(IndexError, condition, __VA_ARGS__)
 #define TORCH_CHECK_VALUE(condition, ...) TORCH_CHECK_WITH_KIND(ValueError, condition, __VA_ARGS__)

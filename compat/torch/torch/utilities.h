@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <numbers>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -37,6 +38,7 @@
 namespace c10 {
 
 using std::in_place;
+using std::make_optional;
 using std::nullopt;
 using std::nullopt_t;
 using std::optional;
@@ -50,6 +52,9 @@ using std::monostate;
 using std::variant;
 using std::visit;
 using Storage = ::brasa::TensorStorage;
+
+template <class T>
+inline constexpr T pi = std::numbers::pi_v<T>;
 
 template <class... A>
 std::string str(const A&... parts) {
@@ -271,6 +276,11 @@ class Context {
   bool benchmarkCuDNN() const { return benchmark_cudnn_; }
   static bool hasCUDA() { return ::brasa::device_count(::brasa::kCUDA) > 0; }
   static bool hasMPS() { return false; }
+  static bool hasLAPACK() { return true; }
+  // Products, convolutions and threads are Brasa's own.
+  static bool hasMKL() { return false; }
+  static bool hasMKLDNN() { return false; }
+  static bool hasOpenMP() { return false; }
 
  private:
   bool tf32_cudnn_ = true;
@@ -282,6 +292,10 @@ inline Context& globalContext() {
 }
 inline bool hasCUDA() { return Context::hasCUDA(); }
 inline bool hasMPS() { return Context::hasMPS(); }
+inline bool hasLAPACK() { return Context::hasLAPACK(); }
+inline bool hasMKL() { return Context::hasMKL(); }
+inline bool hasMKLDNN() { return Context::hasMKLDNN(); }
+inline bool hasOpenMP() { return Context::hasOpenMP(); }
 
 enum class Backend { CPU, CUDA, SparseCPU, SparseCUDA };
 inline ::brasa::TensorOptions getDeprecatedTypeProperties(Backend backend, ::brasa::DType dtype) {

@@ -13,6 +13,7 @@
 #include "compiler/libraries/operands.h"
 #include "compiler/libraries/rows.h"
 #include "compiler/lowering/expressions.h"
+#include "compiler/passes/transform.h"
 #include "compiler/run/size_program.h"
 #include "ops/algebra.h"
 #include "support/error.h"

@@ -19,11 +19,6 @@ bool is_contiguous(const Steps& steps, const ir::Shape& shape) {
   return true;
 }
 
-bool is_zero(Value v) {
-  const double* number = prim_of(v) == Prim::Full ? v.node->args[0].get_if<double>() : nullptr;
-  return number && *number == 0;
-}
-
 std::optional<Steps> steps_at(Value operand, Expr place, const Index& probe, Readable readable) {
   Steps s;
   for (Expr e : probe) {

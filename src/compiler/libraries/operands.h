@@ -22,9 +22,6 @@ using Readable = bool (*)(const Steps& steps, const ir::Shape& shape);
 /// Without gaps, in the order of the dimensions.
 bool is_contiguous(const Steps& steps, const ir::Shape& shape);
 
-/// Whether it is full of 0, and of floating point.
-bool is_zero(ir::Value v);
-
 /// Nothing where these are no even steps, or not `readable`.
 std::optional<Steps> steps_at(ir::Value operand, ir::Expr place, const Index& probe, Readable readable);
 

@@ -156,7 +156,8 @@ Reads reads(Match& m, const Dims& padded) {
   return inside ? Reads::Inside : Reads::Both;
 }
 
-bool is_zero(Value x) {
+// Not -0, without which a sum of it and -0 would be 0.
+bool is_positive_zero(Value x) {
   const ir::Node* n = x.node;
   if (ops::kind_of(*n) != ops::Kind::Full || !is_number(n->args[0])) return false;
   ops::Array v = element(DType::Float64, n->args[0]);
@@ -167,7 +168,7 @@ bool is_zero(Value x) {
 std::vector<Value> joined(Value x, Expr dim) {
   const ir::Node* sum = x.node;
   bool adds = ops::kind_of(*sum) == ops::Kind::Pointwise && ops::row_of(*sum).scalar == ops::ScalarOp::Add;
-  if (adds && is_zero(sum->arg<Value>(1))) {
+  if (adds && is_positive_zero(sum->arg<Value>(1))) {
     const ir::Node* list = sum->arg<Value>(0).node;
     if (ops::kind_of(*list) == ops::Kind::Concat && list->arg<Expr>(1) == dim) return list->arg<std::vector<Value>>(0);
   }

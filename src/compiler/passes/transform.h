@@ -32,6 +32,8 @@ ir::Value before_widening(ir::Value v, DType narrow);
 
 /// The number that all its elements are; absent where it is no literal that views repeat.
 std::optional<double> number_of(ir::Value v);
+/// That is 0 or -0.
+inline bool is_zero(ir::Value v) { return number_of(v) == 0.0; }
 
 /// Whether it has one value for all elements along these dimensions; the first of those.
 bool is_constant_along(ir::Value v, const std::vector<int64_t>& dims);

@@ -40,7 +40,6 @@ bool is_small(const Part& part, const Shape& shape) {
 // A range along a dimension of another tensor that has as many elements, by an equal size or by a fact.
 Range along(const Range& r, Expr extent, Expr other) { return r.is_whole(extent) ? Range{0, other, 1} : r; }
 
-bool is_zero(Value v) { return number_of(v) == 0.0; }
 bool divides_well(Value v) {
   double by = number_of(v).value_or(0);
   return by != 0 && std::isfinite(by);
@@ -368,18 +367,6 @@ class UnreadParts {
 Value part_of(Value whole, const Part& part) {
   return prim::slice(whole, starts_of(part), sizes_of(part), steps_of(part));
 }
-Value zeros_around(Value part_alone, const Part& part, const Shape& whole) {
-  std::vector<Expr> low, high, between;
-  for (size_t d = 0; d < part.size(); ++d) {
-    const Range& r = part[d];
-    Expr gaps = r.step - 1;
-    low.push_back(r.start);
-    between.push_back(gaps);
-    high.push_back(whole[d] - r.start -
-                   (gaps.is(0) ? r.size : ir::max(r.size + (r.size - 1) * gaps, 0)));  // as in its type
-  }
-  return prim::pad(part_alone, ops::scalar(0, ops::dtype_of(part_alone)), low, high, between);
-}
 
 // Makes the nodes of a new graph.
 class Maker {
@@ -409,7 +396,8 @@ class Maker {
     if (!part) return {made};
     made_[n] = made;
     if (!parts_.is_zero_elsewhere(n)) return {made};  // nobody reads more
-    return {zeros_around(made, known(*part), known(n->types[0].shape))};
+    Part all = known(*part);
+    return {prim::zeros_around(made, starts_of(all), steps_of(all), known(n->types[0].shape))};
   }
 
  private:

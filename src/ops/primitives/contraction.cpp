@@ -5,14 +5,13 @@
 #include "ops/complex.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
+#include "ops/primitives/rules.h"
 #include "support/error.h"
 
 namespace brasa::ops {
 namespace {
 
 using Dims = std::vector<int64_t>;
-
-const Type& operand(const Args& args, size_t i) { return ir::type_of(args[i].get<Value>()); }
 
 // The dimensions of one operand of a dot_general by role.
 struct Roles {

@@ -7,6 +7,7 @@ namespace brasa::ops {
 void add_pointwise_primitives(Table& t);
 void add_creation_primitives(Table& t);
 void add_movement_primitives(Table& t);
+void add_window(Table& t);  // one of them
 void add_indexing_primitives(Table& t);
 void add_reduction_primitives(Table& t);
 void add_contraction_primitives(Table& t);

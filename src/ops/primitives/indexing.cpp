@@ -11,8 +11,6 @@
 namespace brasa::ops {
 namespace {
 
-const Type& operand(const Args& args, size_t i = 0) { return ir::type_of(args[i].get<Value>()); }
-
 std::vector<int64_t> int_list(const Arg& a) { return constants(a.get<std::vector<Expr>>()); }
 
 // That of gather's result; the indices are of one shape, one for each of dims.

@@ -3,9 +3,9 @@
 #include "ops/algebra.h"
 #include "ops/bounds.h"
 #include "ops/index.h"
-#include "ops/overlap.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
+#include "ops/primitives/rules.h"
 #include "ops/shapes.h"
 #include "support/checked.h"
 #include "support/error.h"
@@ -13,13 +13,10 @@
 namespace brasa::ops {
 namespace {
 
-const Type& operand(const Args& args, size_t i = 0) { return ir::type_of(args[i].get<Value>()); }
 void check_per_dimension(const Type& x, const Shape& numbers) {
   BRASA_CHECK(static_cast<int64_t>(numbers.size()) == x.rank(), "expected a number for each dimension of ", x, ", got ",
               numbers);
 }
-
-std::vector<Type> typed(const Type& like, Shape shape) { return {{like.dtype, std::move(shape), false}}; }
 
 std::vector<int64_t> int_list(const Arg& a) { return constants(a.get<std::vector<Expr>>()); }
 
@@ -30,15 +27,10 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& permutation) {
 }
 
 // dims of an operand as those of one with one more dimension in front; with it as the first of them if `whole`.
-std::vector<int64_t> behind(const std::vector<int64_t>& dims, bool whole) {
+std::vector<int64_t> dims_behind(const std::vector<int64_t>& dims, bool whole) {
   std::vector<int64_t> out;
   if (whole) out.push_back(0);
   for (int64_t d : dims) out.push_back(d + 1);
-  return out;
-}
-std::vector<Expr> behind(Expr first, const std::vector<Expr>& rest) {
-  std::vector<Expr> out = {first};
-  out.insert(out.end(), rest.begin(), rest.end());
   return out;
 }
 
@@ -53,7 +45,8 @@ void add_broadcast(Table& t) {
   t.prim("broadcast(Tensor x, SymInt[] size, int[] dims) -> Tensor")
       .kind(Kind::Broadcast)
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr count) {
-        return std::vector{prim::broadcast(in[0], behind(count, n.arg<Shape>(1)), behind(int_list(n.arg(2)), true))};
+        return std::vector{
+            prim::broadcast(in[0], behind(count, n.arg<Shape>(1)), dims_behind(int_list(n.arg(2)), true))};
       })
       .doc(
           "Operand dimension i becomes result dimension dims[i], repeated if its size is 1. Operand dimensions that go to one "
@@ -190,7 +183,7 @@ void add_reshape(Table& t) {
       .kind(Kind::Transpose)
       .dense()
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
-        return std::vector{prim::transpose(in[0], behind(int_list(n.arg(1)), true))};
+        return std::vector{prim::transpose(in[0], dims_behind(int_list(n.arg(1)), true))};
       })
       .doc("Result dimension i is operand dimension dims[i].")
       .type([](const Args& args) {
@@ -230,7 +223,7 @@ void add_reshape(Table& t) {
       .kind(Kind::Reverse)
       .dense()
       .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
-        return std::vector{prim::reverse(in[0], behind(int_list(n.arg(1)), false))};
+        return std::vector{prim::reverse(in[0], dims_behind(int_list(n.arg(1)), false))};
       })
       .doc("Counts these dimensions from their ends.")
       .type([](const Args& args) { return typed(operand(args), operand(args).shape); })
@@ -283,17 +276,7 @@ void add_slice_and_pad(Table& t) {
         })};
       })
       .transposed([](size_t, const Node& n, Value ct) {
-        const Shape& from = shape_of(n.arg<Value>(0));
-        const auto &start = n.arg<std::vector<Expr>>(1), &size = n.arg<std::vector<Expr>>(2),
-                   &step = n.arg<std::vector<Expr>>(3);
-        std::vector<Expr> high, interior;
-        for (size_t d = 0; d < from.size(); ++d) {
-          // As prim::pad says it, so that the sizes are the same expressions.
-          Expr gaps = step[d] - 1, covered = gaps.is(0) ? size[d] : ir::max(size[d] + (size[d] - 1) * gaps, 0);
-          high.push_back(from[d] - start[d] - covered);
-          interior.push_back(step[d] - 1);
-        }
-        return prim::pad(ct, scalar(0, dtype_of(ct)), start, high, interior);
+        return prim::zeros_around(ct, n.arg<Shape>(1), n.arg<Shape>(3), shape_of(n.arg<Value>(0)));
       })
       .index_rule([](const Node& n, const Index& index) {
         const auto &start = n.arg<std::vector<Expr>>(1), &step = n.arg<std::vector<Expr>>(3);
@@ -415,94 +398,6 @@ void add_slice_and_pad(Table& t) {
       });
 }
 
-void add_window(Table& t) {
-  t.prim("window(Tensor x, int dim, SymInt size, SymInt step, SymInt dilation) -> Tensor")
-      .kind(Kind::Window)
-      .batched([](const Node& n, std::span<const Value> in, const std::vector<bool>&, Expr) {
-        return std::vector{
-            prim::window(in[0], n.arg<Expr>(1).constant() + 1, n.arg<Expr>(2), n.arg<Expr>(3), n.arg<Expr>(4))};
-      })
-      .doc("Sliding windows along a dimension, as a new last dimension.")
-      .known({"size", "step", "dilation"})
-      .type([](const Args& args) {
-        Shape shape = operand(args).shape;
-        size_t dim = args[1].get<Expr>().constant();
-        Expr size = args[2].get<Expr>();
-        Expr step = args[3].get<Expr>(), dilation = args[4].get<Expr>();
-        auto least = [](Expr e) { return e.is_constant() ? e.constant() : 1; };
-        BRASA_CHECK(least(step) >= 1 && least(dilation) >= 0,
-                    "window: expected a step of at least 1 and a dilation of at least 0, got ", step, " and ",
-                    dilation);
-        shape[dim] = ir::floordiv(shape[dim] - dilation * (size - 1) - 1, step) + 1;
-        shape.push_back(size);
-        return typed(operand(args), std::move(shape));
-      })
-      .eval([](const Node& n, std::span<const Array* const> in) {
-        int64_t dim = n.arg<Expr>(1).constant(), step = n.arg<Expr>(3).constant(), dilation = n.arg<Expr>(4).constant();
-        std::vector<int64_t> strides = row_major(in[0]->shape);
-        return std::vector{rearranged(n, *in[0], [&](const std::vector<int64_t>& at) {
-          int64_t s = at.back() * dilation * strides[dim];
-          for (size_t d = 0; d < strides.size(); ++d)
-            s += at[d] * (static_cast<int64_t>(d) == dim ? step : 1) * strides[d];
-          return s;
-        })};
-      })
-      // Element i gets ct[o, k] of every window with o * step + k * dilation = i. Without dilation these are the last windows that begin
-      // at i or before: o = i / step - j. Else o is read as (i - k * dilation) / step where that divides.
-      .transposed([](size_t, const Node& n, Value ct) {
-        int64_t dim = n.arg<Expr>(1).constant();
-        Expr size = n.arg<Expr>(2), step = n.arg<Expr>(3), dilation = n.arg<Expr>(4);
-        Shape space = shape_of(n.arg<Value>(0));
-        Expr windows = n.types[0].shape[dim];
-        auto last = static_cast<int64_t>(space.size());
-        bool dense = dilation.is(1);
-        constexpr int64_t kFew = 4, kLong = 4096;  // one element may be padded to a whole step
-        if (size.is(0)) return full(0, space, dtype_of(ct));
-        bool constant = size.is_constant() && step.is_constant() && step.constant() <= kLong;
-        if (dense && constant && size.constant() <= kFew * step.constant())
-          return overlapped(ct, {{dim}, {size.constant()}, {step.constant()}, {1}}, {space[dim]});
-        space.push_back(dense ? ir::ceildiv(size, step) : size);
-        auto number = [&](Expr e) { return full(Number(Arg(prim::size_value(e))), space, DType::Int64); };
-        auto literal = [&](Expr e) {
-          return e.is_constant() ? full(Number(e.constant()), space, DType::Int64) : number(e);
-        };
-        Value i = prim::iota(space, dim, DType::Int64), j = prim::iota(space, last, DType::Int64);
-        Value from = dense ? i : i - j * literal(dilation), o = prim::binary("div", from, literal(step)), k = j;
-        if (dense) o = o - j, k = i - o * literal(step);
-        Value valid = logical_and(ge(dense ? o : from, 0), lt(o, literal(windows)));
-        valid = logical_and(valid, dense ? lt(k, literal(size)) : eq(o * literal(step), from));
-        auto within = [&](Value v, Expr end) {
-          return prim::binary("max", prim::binary("min", v, literal(end - 1)), zeros_like(v));
-        };
-        std::vector<Value> index;
-        std::vector<int64_t> dims;
-        for (int64_t d = 0; d <= last; ++d) {
-          index.push_back(d == dim    ? within(o, windows)
-                          : d == last ? within(k, size)
-                                      : prim::iota(space, d, DType::Int64));
-          dims.push_back(d);
-        }
-        return sum(where(valid, prim::gather(ct, index, dims), full(0, space, dtype_of(ct))), {last});
-      })
-      .index_rule([](const Node& n, const Index& index) {
-        Index out(index.begin(), index.end() - 1);
-        int64_t d = n.arg<Expr>(1).constant();
-        out[d] = index[d] * n.arg<Expr>(3) + index.back() * n.arg<Expr>(4);
-        return out;
-      })
-      .view_rule([](const Args& args, const Strided& in) -> std::optional<Strided> {
-        int64_t dim = args[1].get<Expr>().constant(), size = args[2].get<Expr>().constant(),
-                step = args[3].get<Expr>().constant(), dilation = args[4].get<Expr>().constant();
-        Strided out = in;
-        out.sizes[dim] =
-            checked_sub(in.sizes[dim], checked_add(checked_mul(dilation, checked_sub(size, 1)), 1)) / step + 1;
-        out.strides[dim] = checked_mul(out.strides[dim], step);
-        out.sizes.push_back(size);
-        out.strides.push_back(checked_mul(in.strides[dim], dilation));
-        return out;
-      });
-}
-
 void add_later(Table& t) {
   t.prim("later(Tensor x, Tensor after) -> Tensor")
       .kind(Kind::Later)
@@ -563,6 +458,17 @@ Value pad(Value x, Value value, const std::vector<Expr>& low, const std::vector<
   if (none(low) && none(high) && none(interior)) return x;
   return call("prim::pad", {x, value, low, high, interior});
 }
+Value zeros_around(Value part, const std::vector<Expr>& start, const std::vector<Expr>& step, const Shape& whole) {
+  const Shape& size = shape_of(part);
+  std::vector<Expr> high, interior;
+  for (size_t d = 0; d < whole.size(); ++d) {
+    // As pad's type says it, so that the sizes are the same expressions.
+    Expr gaps = step[d] - 1, covered = gaps.is(0) ? size[d] : ir::max(size[d] + (size[d] - 1) * gaps, 0);
+    high.push_back(whole[d] - start[d] - covered);
+    interior.push_back(gaps);
+  }
+  return pad(part, scalar(0, dtype_of(part)), start, high, interior);
+}
 Value concat(const std::vector<Value>& xs, int64_t dim) {
   if (xs.size() == 1) return xs[0];
   return call("prim::concat", {xs, dim});
@@ -570,9 +476,6 @@ Value concat(const std::vector<Value>& xs, int64_t dim) {
 Value reverse(Value x, const std::vector<int64_t>& dims) {
   if (dims.empty()) return x;
   return call("prim::reverse", {x, int_arg(dims)});
-}
-Value window(Value x, int64_t dim, Expr size, Expr step, Expr dilation) {
-  return call("prim::window", {x, dim, size, step, dilation});
 }
 
 }  // namespace prim

@@ -6,6 +6,7 @@
 #include "ops/complex.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
+#include "ops/primitives/rules.h"
 #include "support/error.h"
 
 namespace brasa::ops {
@@ -18,8 +19,6 @@ using BinaryInt = int64_t (*)(int64_t, int64_t);
 using C = std::complex<double>;
 using UnaryComplex = C (*)(C);
 using BinaryComplex = C (*)(C, C);
-
-const Type& operand(const Args& args, size_t i) { return ir::type_of(args[i].get<Value>()); }
 
 // Dtypes that a composition does not bring together are a caller's mistake: a gradient of another dtype than what it is of.
 void check_one_dtype(const Type& a, const Type& b) {

@@ -7,13 +7,12 @@
 #include "ops/complex.h"
 #include "ops/primitives/families.h"
 #include "ops/primitives/interp.h"
+#include "ops/primitives/rules.h"
 #include "ops/running.h"
 #include "support/error.h"
 
 namespace brasa::ops {
 namespace {
-
-const Type& operand(const Args& args) { return ir::type_of(args[0].get<Value>()); }
 
 Shape without(const Shape& shape, const std::vector<int64_t>& dims) {
   Shape out;

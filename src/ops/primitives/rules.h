@@ -1,13 +1,24 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "ops/algebra.h"
 #include "ops/shapes.h"
 
-// What derivatives and batching rules of several families share.
+// What types, derivatives and batching rules of several families share.
 namespace brasa::ops {
+
+inline const Type& operand(const Args& args, size_t i = 0) { return ir::type_of(args[i].get<Value>()); }
+/// What one result of another shape has for its type.
+inline std::vector<Type> typed(const Type& like, Shape shape) { return {{like.dtype, std::move(shape), false}}; }
+/// Numbers for each dimension of an operand with one more in front, which has `first`.
+inline std::vector<Expr> behind(Expr first, const std::vector<Expr>& rest) {
+  std::vector<Expr> out = {first};
+  out.insert(out.end(), rest.begin(), rest.end());
+  return out;
+}
 
 /// A node's own result, for a derivative that is written in it.
 inline Value result_of(const Node& n, size_t i = 0) { return n.graph->nodes()[n.id]->out(i); }

@@ -9,7 +9,6 @@
 namespace brasa::ops {
 namespace {
 
-const Type& operand(const Args& args, size_t i) { return ir::type_of(args[i].get<Value>()); }
 bool may_equal(Expr a, Expr b) { return ir::provably_equal(a, b).value_or(true); }
 
 Value product(Value row, Value column, Value values, Value dense, Expr rows) {
