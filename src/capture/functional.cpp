@@ -242,15 +242,11 @@ Number Functional::read_view(const eager::ViewLink& link, Number from) {
 }
 
 void Functional::call(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) {
-  // An operand may share memory with what others hold: reading it ends the segment, and all are numbered in the next one.
-  Operands read;
-  uint32_t segment;
-  do {
-    place(args);
-    segment = segments_;
-    read = operands(args);
-  } while (segments_ != segment);
-  uint32_t count = 0;
+  place(args);
+  uint32_t segment = segments_, count = 0;
+  Operands read = operands(args);
+  // One that shares memory with what others hold has ended the segment: all are numbered in the next one.
+  if (segments_ != segment) return call(row, args, results);
   Number first = record(row, args, read, false, count);
   results.resize(count);
   for (uint32_t r = 0; r < count; ++r) results[r] = make_recorded(first + r);

@@ -147,7 +147,9 @@ class Planner {
       ir::add_operands(*g.graph, reads[k]);
     }
     std::vector<bool> reshaped(g.graph->nodes().size());
-    for (const ir::Node* node : g.graph->nodes()) reshaped[node->id] = prim_of(node) == Prim::Reshape;
+    for (const ir::Node* node : g.graph->nodes())
+      reshaped[node->id] =
+          prim_of(node) == Prim::Reshape && !(type_of(node->arg<Value>(0)).shape == node->types[0].shape);
     ir::add_operands(*g.graph, reshaped);
     std::vector<size_t> order, left(n);
     std::iota(left.begin(), left.end(), size_t{0});
