@@ -243,8 +243,11 @@ Number Functional::read_view(const eager::ViewLink& link, Number from) {
 
 void Functional::call(const ops::Row& row, std::span<const CallArg> args, eager::Results& results) {
   place(args);
-  uint32_t count = 0;
-  Number first = record(row, args, operands(args), false, count);
+  uint32_t segment = segments_, count = 0;
+  Operands read = operands(args);
+  // One that shares memory with what others hold has ended the segment: all are numbered in the next one.
+  if (segments_ != segment) return call(row, args, results);
+  Number first = record(row, args, read, false, count);
   results.resize(count);
   for (uint32_t r = 0; r < count; ++r) results[r] = make_recorded(first + r);
 }
@@ -260,7 +263,11 @@ void Functional::write(const Tensor& target, const Tensor& value) {
   runtime::Device &to = impl_of(target)->device(), &from = impl_of(value)->device();
   BRASA_CHECK(&to == &from, "Expected all tensors to be on the same device, but found at least two devices, ", to.str(),
               " and ", from.str(), "!");
+  uint32_t segment = segments_;
   put(target, number_of(value));
+  if (segments_ == segment) return;
+  const CallArg written(target);
+  place({&written, 1});
 }
 
 // Shares the storage until that is written (see keep_snapshots).

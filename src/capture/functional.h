@@ -58,6 +58,7 @@ class Functional : public Recorder {
   void lose();
 
   std::vector<Held> held_;  // in order of appearance; a storage knows its slot
+  uint32_t segments_ = 0;   // that have begun
   PooledMap<const Storage*, PooledVector<Tensor>> snapshots_;
 
  private:

@@ -49,6 +49,7 @@ Session::~Session() {
 }
 
 void Session::begin(ResumePoint& point) {
+  ++segments_;
   path_.begin(point);
   inputs_.clear();
   snapshots_.clear();

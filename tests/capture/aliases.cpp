@@ -152,5 +152,41 @@ TEST(Aliases, AWriteBesideAReadElsewhere) {
   expect_close(a, b);
 }
 
+// Parameters that are parts of one tensor, each without being its view. One that is read behind a write to another ends the segment, among
+// operands that are numbered already, and the next segment runs where the call does.
+TEST(Aliases, PartsOfOneMemoryAmongOperands) {
+  NoGradGuard guard;
+  for (const char* name : {"cpu", "emu"}) {
+    Device device(name);
+    for (int kind = 0; kind < 4; ++kind) {
+      auto results = [&](bool compiled) {
+        Tensor all = arange(12, kFloat32).to(device), a = zeros({6}, device), b = zeros({6}, device);
+        a.set_data(all.slice(0, 0, 6));
+        b.set_data(all.slice(0, 6, 12));
+        auto f = [&](const Tensor& x) {
+          Tensor y = x * 3, z = x + 1;
+          if (kind == 3) z = a.sum() + b.sum();
+          a.mul_(2);
+          if (kind == 0) return y + b;
+          if (kind == 1) return stack({z, b, y, a});
+          if (kind == 2) b.add_(y);
+          return z;
+        };
+        auto g = compile(f);
+        Tensor x = full({6}, 0.5, device);
+        std::vector<Tensor> out;
+        for (int i = 0; i < 3; ++i) {
+          out.push_back(compiled ? g(x) : f(x));
+          out.push_back(all.clone());
+        }
+        return out;
+      };
+      std::vector<Tensor> got = results(true), want = results(false);
+      for (size_t i = 0; i < want.size(); ++i)
+        EXPECT_TRUE(got[i].cpu().equal(want[i].cpu())) << name << " " << kind << " " << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace brasa

@@ -43,9 +43,12 @@ std::string result_of(const std::string& pass, const std::string& text, const st
   for (auto passes : {algebra_passes(), form_passes()})
     for (const GraphPass& each : passes)
       if (each.name == pass) {
-        std::vector<bool> lasts(p.graph->inputs().size());
+        std::vector<bool> lasts(p.graph->inputs().size()), rewritten(lasts.size());
         for (int64_t i : lasting) lasts.at(i) = true;
-        each.run(p, {facts, machine, !sizes.empty(), lasts});
+        for (const ir::Output& o : p.graph->outputs())
+          if (o.into >= 0 && lasts[o.into]) rewritten[o.into] = true;
+        constexpr int64_t kRoom = 1 << 30;
+        each.run(p, {facts, machine, !sizes.empty(), lasts, false, rewritten, kRoom});
         p.defined ? ir::check_legal(*p.graph, p.defined->first) : ir::check_legal(*p.graph);
         std::string out = str(p);
         for (const ir::Fact& f : facts.facts()) out += str(f, "\n");

@@ -230,6 +230,23 @@ TEST(Memory, ATransposedSumDoesNotOverwriteWhatItReads) {
         [](const Values& v) { return Values{prim::transpose(v[0] + v[1], {1, 0})}; }, o);
 }
 
+// The indices of what is read row by row are another expression: a later output loads it anew, so that it comes before what overwrites it.
+TEST(Memory, WhatIsReadInTwoWaysIsOverwrittenLast) {
+  Options o;
+  o.symbolic = true;
+  o.into = {0, -1};
+  for (bool product : {true, false})
+    check(
+        {{DType::Float32, {3, 5}, -2, 2, {1, 3}}, {DType::Float32, {3, 4}}, {DType::Float32, {4, 5}}},
+        [product](const Values& v) {
+          Value x = 0.25 * v[0] - (product ? prim::dot_general(v[1], v[2], {1}, {0}, {}, {}) : v[0]);
+          ops::Shape sizes = type_of(x).shape;
+          Value rows = 0.25 + prim::reshape(x, {ir::product(sizes)});
+          return Values{prim::reshape(rows, sizes), 0.0625 + x};
+        },
+        o);
+}
+
 TEST(Memory, RangesThatAreNeededAtOnceLieApart) {
   for (unsigned seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);

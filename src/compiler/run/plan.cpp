@@ -130,7 +130,8 @@ class Planner {
   }
 
   // Puts the outputs of a group, of which `v` and those placed before overwrite inputs, in an order in which every input is
-  // loaded before it is overwritten: by the output itself, or an earlier one. False if there is none.
+  // loaded before it is overwritten: by the output itself, or an earlier one. False if there is none. Through a reshape the same element may
+  // be loaded anew, as another expression of the indices.
   bool order_stores(Group& g, Value v, const Place& place) const {
     size_t n = g.outputs.size();
     std::vector<Value> overwritten(n);  // the group's input that output k overwrites
@@ -145,6 +146,11 @@ class Planner {
       reads[k][g.graph->outputs()[k].value.node->id] = true;
       ir::add_operands(*g.graph, reads[k]);
     }
+    std::vector<bool> reshaped(g.graph->nodes().size());
+    for (const ir::Node* node : g.graph->nodes())
+      reshaped[node->id] =
+          prim_of(node) == Prim::Reshape && !(type_of(node->arg<Value>(0)).shape == node->types[0].shape);
+    ir::add_operands(*g.graph, reshaped);
     std::vector<size_t> order, left(n);
     std::iota(left.begin(), left.end(), size_t{0});
     while (!left.empty()) {
@@ -152,8 +158,9 @@ class Planner {
         if (!overwritten[k]) return true;
         size_t id = overwritten[k].node->id;
         auto loads = [&](size_t o) { return reads[o][id]; };
-        return loads(k) || std::any_of(order.begin(), order.end(), loads) ||
-               std::none_of(left.begin(), left.end(), loads);
+        bool later = std::any_of(left.begin(), left.end(), [&](size_t o) { return o != k && loads(o); });
+        bool loaded = !reshaped[id] && (loads(k) || std::any_of(order.begin(), order.end(), loads));
+        return !later || loaded;
       };
       auto next = std::find_if(left.begin(), left.end(), fits);
       if (next == left.end()) return false;
