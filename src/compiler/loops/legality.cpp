@@ -27,7 +27,6 @@ class Checker {
       inner |= !flat;
       if ((f.kind == ForKind::Unroll || f.kind == ForKind::Thread) && !f.extent().is_constant())
         bad(nullptr, str("loop ", f.range, " needs a constant extent, it has ", f.extent()));
-      if (f.extent().is(0)) bad(nullptr, str("loop ", f.range, " never runs, and what it does not change would"));
       if (f.width < 1 || f.unroll < 1) bad(nullptr, str("loop ", f.range, ": width and unroll start at 1"));
     }
     for (const Node* n : a_.graph().nodes()) node(n);

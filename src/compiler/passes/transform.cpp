@@ -36,7 +36,7 @@ void append_to(std::string& out, const Primitives& p) {
 
 namespace {
 
-// No kernel has a loop that never runs: code moves what such a loop does not change out of it. Results without elements, and what is summed
+// Code moves what a loop does not change out of it, stores too, which one that never runs must not make. Results without elements, and what is summed
 // or multiplied of nothing, are numbers. `args` are the node's in the new graph. None: the node has something to compute.
 std::vector<Value> without_loops(const Node* n, const ir::Args& args, const std::function<Expr(Expr)>& known) {
   auto shape = [&](const ir::Type& t) {
