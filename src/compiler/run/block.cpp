@@ -33,12 +33,23 @@ void Block::give_back(size_t range) {
   }
 }
 
-// One after the other, each in the narrowest gap between those that are needed at the same time.
-Block::Places Block::placed_in(const std::vector<size_t>& order) const {
+// The largest first, and of these the one that is needed longest: what is small or short finds room between them. Each goes into the narrowest
+// gap between those that are needed at the same time.
+void Block::place() {
+  // Looking for gaps takes time that grows with the square, and what is left of small blocks is little.
+  constexpr size_t kMost = 4096;
+  constexpr int64_t kLeast = 1 << 20;
+  if (ranges_.size() > kMost || size_ < kLeast) return;
+  auto weight = [&](size_t k) {
+    const Range& r = ranges_[k];
+    return std::make_pair(r.bytes, std::min(r.end, clock_) - r.begin);
+  };
   auto at_once = [](const Range& a, const Range& b) { return a.begin < b.end && b.begin < a.end; };
-  Places out{std::vector<int64_t>(ranges_.size())};
-  std::vector<int64_t>& offsets = out.offsets;
-  std::vector<size_t> placed;  // by offset
+  std::vector<size_t> order(ranges_.size()), placed;  // the latter by offset
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weight(a) > weight(b); });
+  std::vector<int64_t> offsets(ranges_.size());
+  int64_t size = 0;
   for (size_t k : order) {
     int64_t end = 0, best = -1, narrowest = std::numeric_limits<int64_t>::max();
     for (size_t other : placed) {
@@ -51,31 +62,14 @@ Block::Places Block::placed_in(const std::vector<size_t>& order) const {
       end = std::max(end, offsets[other] + ranges_[other].bytes);
     }
     offsets[k] = best < 0 ? end : best;
-    out.size = std::max(out.size, offsets[k] + ranges_[k].bytes);
+    size = std::max(size, offsets[k] + ranges_[k].bytes);
     auto after =
         std::upper_bound(placed.begin(), placed.end(), k, [&](size_t a, size_t b) { return offsets[a] < offsets[b]; });
     placed.insert(after, k);
   }
-  return out;
-}
-
-// The largest first, and of these the one that is needed longest: what is small or short finds room between them.
-void Block::place() {
-  // Looking for gaps takes time that grows with the square, and what is left of small blocks is little.
-  constexpr size_t kMost = 4096;
-  constexpr int64_t kLeast = 1 << 20;
-  if (ranges_.size() > kMost || size_ < kLeast) return;
-  auto weight = [&](size_t k) {
-    const Range& r = ranges_[k];
-    return std::make_pair(r.bytes, std::min(r.end, clock_) - r.begin);
-  };
-  std::vector<size_t> order(ranges_.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weight(a) > weight(b); });
-  Places found = placed_in(order);
-  if (found.size >= size_) return;
-  size_ = found.size;
-  for (size_t k = 0; k < order.size(); ++k) ranges_[k].offset = found.offsets[k];
+  if (size >= size_) return;
+  size_ = size;
+  for (size_t k = 0; k < offsets.size(); ++k) ranges_[k].offset = offsets[k];
 }
 
 }  // namespace brasa::compiler

@@ -26,11 +26,6 @@ class Block {
     int64_t bytes, offset, begin;
     int64_t end = std::numeric_limits<int64_t>::max();
   };
-  struct Places {
-    std::vector<int64_t> offsets;
-    int64_t size = 0;
-  };
-  Places placed_in(const std::vector<size_t>& order) const;
 
   std::vector<Range> ranges_;
   int64_t clock_ = 0, size_ = 0;

@@ -245,10 +245,8 @@ class Planner {
   // Groups that make something of lasting inputs alone, or of nothing, and whose results are not the graph's.
   void find_made_of_lasting() {
     lasting_.resize(graph_.inputs().size());
-    for (const ir::Output& o : graph_.outputs()) {
-      if (o.into >= 0) lasting_[o.into] = false;
+    for (const ir::Output& o : graph_.outputs())
       if (auto it = producer_.find(o.value); it != producer_.end()) makes_result_.insert(it->second);
-    }
     for (size_t g = 0; g < groups_.size(); ++g) {
       auto lasts = [&](Value v) {
         int i = graph_.input_index(v);
