@@ -121,6 +121,7 @@ class Cutter {
   std::vector<bool> leads_to_products() const {
     std::vector<bool> computed(graph_.nodes().size()), read(computed), summed(computed), leads(computed.size(), true);
     for (const Node* n : graph_.nodes()) {
+      if (n->inputs().empty()) continue;
       n->for_each_input([&](Value v) {
         computed[n->id] = computed[n->id] || computed[v.node->id] || (!ir::is_input(v) && !cheap(*v.node));
         summed[n->id] = summed[n->id] || summed[v.node->id];

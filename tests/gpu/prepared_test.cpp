@@ -127,7 +127,7 @@ class Carried : public OnDevice {
       write(other.net->parameters());
     };
     same(5, "alone");
-    const std::string& kernels = step.explain().graphs[0].kernels;
+    const std::string kernels = step.explain().graphs[0].kernels;
     EXPECT_NE(kernels.find("made once"), std::string::npos) << kernels;
     // A step that finds the copies runs fewer kernels.
     auto kernels_of_a_step = [&] {
