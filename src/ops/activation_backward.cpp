@@ -95,10 +95,17 @@ constexpr double kNormalTail[] = {2.6568812272308934e-08,  1.9429073863035377e-0
 constexpr double kTailEnd = 5.5, kTailMiddle = 2.75;
 constexpr double kNormalDensity = 0.39894228040143268;  // at 0
 
-// The derivative of x Φ(x) is Φ(x) + x φ(x). In float32 one exponential gives both: at -a they are a product with φ(a), at a 1 less that.
+bool is_widened(Value x) {
+  return !ir::is_input(x) && row_of(*x.node).scalar == ScalarOp::Convert &&
+         is_reduced_floating(dtype_of(x.node->inputs()[0]));
+}
+
+// The derivative of x Φ(x) is Φ(x) + x φ(x). In float32 one exponential gives both: at -a they are a product with φ(a), at a 1 less that. The sum
+// itself loses digits near its zero, but not those of a reduced float, and x Φ(x) beside it has the same Φ(x).
 Value gelu_slope(Value x) {
   Value gauss = exp_beside_one(-0.5 * (x * x));
-  if (dtype_of(x) != DType::Float32) return 0.5 * (1 + erf(x * std::sqrt(0.5))) + x * (kNormalDensity * gauss);
+  if (dtype_of(x) != DType::Float32 || is_widened(x))
+    return 0.5 * (1 + erf(x * std::sqrt(0.5))) + x * (kNormalDensity * gauss);
   Value a = abs(x), near = where(lt(a, kTailEnd), a, constant_like(a, kTailEnd));
   Value below = gauss * (polynomial(near - kTailMiddle, kNormalTail) - kNormalDensity * a);
   return where(lt(x, 0), below, 1 - below);

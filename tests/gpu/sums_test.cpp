@@ -60,6 +60,22 @@ TEST_P(Sums, OfExponentialsOfLongRows) {
   }
 }
 
+// Rows of which several passes read more than registers hold stay in memory that a block shares; a loss and its derivative walk along them once.
+TEST_P(Sums, OfLongRowsThatAreKept) {
+  for (int64_t length : {36008, 40001}) {
+    std::vector<Tensor> x = {randn({7, length}).to(kBFloat16) * 3, randint(0, length, {7})};
+    auto gradient = [](const Tensor& scores, const Tensor& labels) {
+      Tensor z = scores.detach().set_requires_grad(true), loss = cross_entropy_loss(z.to(kFloat32), labels);
+      return std::vector<Tensor>{loss.detach(), autograd::grad({loss}, {z})[0]};
+    };
+    auto there = compile(gradient);
+    std::vector<Tensor> want = gradient(x[0], x[1]), got = there(x[0].to(device_), x[1].to(device_));
+    EXPECT_TRUE(allclose(got[0].cpu(), want[0], 1e-5, 1e-5)) << length;
+    // A bfloat16 has 8 bits: what differs in the last digit of a float32 may be rounded to the next one.
+    EXPECT_TRUE(allclose(got[1].cpu(), want[1], 1.0 / 128, 1e-9)) << length;
+  }
+}
+
 // Copies between orders of dimensions go through memory that a block shares: of any sizes, and of sizes that the code does not know.
 TEST_P(Sums, OfTransposedCopies) {
   for (std::vector<int64_t> shape :

@@ -4,6 +4,8 @@
 #include <unordered_map>
 
 #include "compiler/fusion/indexing.h"
+#include "compiler/fusion/members.h"
+#include "compiler/fusion/padded_rows.h"
 #include "compiler/fusion/places.h"
 #include "compiler/fusion/quotients.h"
 #include "compiler/fusion/values_in_memory.h"
@@ -37,8 +39,6 @@ struct Cluster {
   bool again = false;  // for the second time, so that it need not lie in memory in between
 };
 
-using Access = std::function<void(Value, const Index&)>;
-
 class Fuser {
  public:
   Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Machine& machine,
@@ -69,31 +69,16 @@ class Fuser {
 
   FusedGraph run() {
     make_clusters();
+    merge_along_rows();
     merge_clusters();
-    pad_rows();
+    rows_ = padded_rows(graph_, memory_, library_, [this](const Node* n) { return group_kind(n); });
     return extract();
   }
 
  private:
-  // The values in memory that an expression reads, without their places; how many nodes it has.
   template <class F>
-  int frontier(const Node* root, F f) {
-    std::vector<const Node*> stack{root};
-    std::unordered_set<const Node*> seen;
-    int nodes = 0;
-    while (!stack.empty()) {
-      const Node* n = stack.back();
-      stack.pop_back();
-      ++nodes;
-      n->for_each_input([&](Value v) {
-        if (!seen.insert(v.node).second) return;
-        if (memory_[v.node->id] || prim_of(v) == Prim::Input)
-          f(v.node);
-        else
-          stack.push_back(v.node);
-      });
-    }
-    return nodes;
+  int frontier(const Node* root, F f) const {
+    return each_read_value(root, memory_, f);
   }
 
   GroupKind group_kind(const Node* n) const {
@@ -155,18 +140,51 @@ class Fuser {
     return k;
   }
 
-  void merge_clusters() {
+  static std::optional<int64_t> bytes_of(const Node* n) {
+    auto numel = n->types[0].numel().maybe_constant();
+    return numel ? std::optional(*numel * size_of(n->types[0].dtype)) : std::nullopt;
+  }
+
+  // What walks along the rows of a value that no cache holds is joined first by who reads the same value and what was made of its rows, as the
+  // derivative of a loss does: small kernels in between, joined by others before, would stand in their way.
+  void merge_along_rows() {
+    constexpr int64_t kCacheBytes = int64_t{32} << 20;
+    using Values = std::unordered_set<const Node*>;
     seen_.resize(clusters_.size());
+    if (PassRunner::switched_off("along_rows")) return;
+    std::vector<Values> along(clusters_.size());  // of sums of rows, and what follows from these
     for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
+      const Node* root = clusters_[c].roots[0];
+      if (clusters_[c].kind != GroupKind::Loops) continue;
       newest_ = c;
+      Values large;
+      std::vector<const Node*> rows;
+      frontier(root, [&](const Node* p) {
+        if (same_numel(p, root) && bytes_of(p).value_or(0) > kCacheBytes) large.insert(p);
+        if (prim_of(p) != Prim::Input && !along[cluster_of_[p->id]].empty()) rows.push_back(p);
+      });
+      if (clusters_[c].domain.has_reduced()) along[c] = large;
+      for (const Node* p : rows) {
+        const Values& theirs = along[cluster_of_[p->id]];
+        bool follows = root->types[0].numel() == clusters_[find(cluster_of_[p->id])].domain.rows();
+        if (!follows && std::none_of(theirs.begin(), theirs.end(), [&](const Node* v) { return large.count(v) > 0; }))
+          continue;
+        merge(find(cluster_of_[p->id]), find(c), true);
+        if (find(cluster_of_[p->id]) != find(c)) continue;
+        joined_ = c;
+        if (follows) along[c].insert(theirs.begin(), theirs.end());
+      }
+    }
+  }
+
+  void merge_clusters() {
+    for (int c = 0; c < static_cast<int>(clusters_.size()); ++c) {
+      newest_ = std::max(c, joined_);
       const Node* root = clusters_[c].roots[0];
       std::vector<Node*> read, inputs;
       frontier(root,
                [&](const Node* p) { (prim_of(p) == Prim::Input ? inputs : read).push_back(const_cast<Node*>(p)); });
-      auto bytes = [](const Node* n) {
-        auto numel = n->types[0].numel().maybe_constant();
-        return numel ? *numel * size_of(n->types[0].dtype) : int64_t{1} << 20;
-      };
+      auto bytes = [](const Node* n) { return bytes_of(n).value_or(int64_t{1} << 20); };
       // The largest producers first: most memory traffic is saved there.
       std::stable_sort(read.begin(), read.end(), [&](Node* a, Node* b) { return bytes(a) > bytes(b); });
       for (Node* p : read) merge(find(cluster_of_[p->id]), find(c), true);
@@ -221,123 +239,6 @@ class Fuser {
     readers.push_back(c);
   }
 
-  enum class Member { Full, Row, Reduce, Columns, None };
-
-  Member member(const Node* root, const Domain& d) const {
-    if (sums_columns(root, d)) return Member::Columns;
-    if (is_reduction(prim_of(root)))
-      return same_blocks(reduced_domain(root), d, machine_.orders_sums()) ? Member::Reduce : Member::None;
-    if (prim_of(root) == Prim::Scan)
-      return root->types[0].shape == d.dims && d.scanned == scanned_dim(root) ? Member::Full : Member::None;
-    Expr numel = root->types[0].numel();
-    if (numel == d.numel()) return Member::Full;
-    if (numel == d.rows()) return Member::Row;
-    return Member::None;
-  }
-
-  void walk(Value v, const Index& index, const Access& access, std::unordered_set<Element, ElementHash>& seen,
-            bool top) {
-    if (!seen.insert({v, index}).second) return;
-    const Node* n = v.node;
-    Prim p = prim_of(n);
-    if (!top && (memory_[n->id] || p == Prim::Input)) return access(v, index);
-    if (is_leaf(p)) return;
-    with_room([&] {
-      Pick pick = [&](Value indices, const Index& at, Expr size) {
-        walk(indices, at, access, seen, false);
-        return Expr::value(kProbeRange + next_value_++, size);
-      };
-      for (const Read& r : reads(n, index, pick)) walk(r.operand, r.index, access, seen, false);
-    });
-  }
-
-  // Whether every read of `of`'s results by `by` in the domain is of the element that the same iteration (or its row) made.
-  bool aligned(const Cluster& of, const Cluster& by, const Domain& d) {
-    Index index = iteration(d);
-    Expr full = linearise(index, d.dims), row = linearise(kept(d, index), kept(d, d.dims));
-    bool ok = true;
-    std::unordered_set<Element, ElementHash> seen;
-    for (Node* root : by.roots) {
-      Member m = member(root, d);
-      Access access = [&](Value v, const Index& at) {
-        if (!ok || std::find(of.roots.begin(), of.roots.end(), v.node) == of.roots.end()) return;
-        Expr linear = linearise(at, type_of(v).shape);
-        Member made = member(v.node, d);
-        ok = made == Member::Full ? m != Member::Row && linear == full : made != Member::Columns && linear == row;
-      };
-      bool folds = m == Member::Reduce || m == Member::Columns || prim_of(root) == Prim::Scan;
-      auto walk_from = [&](Value v) { walk(v, member_index(root, d, index), access, seen, !folds); };
-      if (folds)
-        root->for_each_input(walk_from);
-      else
-        walk_from(root->out());
-      if (!ok) return false;
-    }
-    return true;
-  }
-
-  // Whether what these kernels read lies at even steps along the last dimension. Else a place is found by divisions for each lane, where
-  // a kernel of its own would walk along rows. On a CPU steps are short, too: each element of a vector would come from another cache line,
-  // where a kernel of its own turns squares.
-  bool reads_evenly(const Cluster& by, const Domain& d) {
-    constexpr int64_t kShort = 4;
-    Index index = iteration(d);
-    bool even = true;
-    std::unordered_set<Element, ElementHash> seen;
-    Access access = [&](Value v, const Index& at) {
-      auto step = coefficient(linearise(at, type_of(v).shape), index.back());
-      even = even && step && (machine_.gpu || (step->is_constant() && std::abs(step->constant()) <= kShort));
-    };
-    for (Node* root : by.roots) walk(root->out(), member_index(root, d, index), access, seen, true);
-    return even;
-  }
-
-  // Operands and results of products whose rows would not begin at multiples of 16 bytes get longer rows in memory, where all who
-  // read them can.
-  void pad_rows() {
-    std::unordered_map<const Node*, std::vector<const Node*>> readers;
-    std::vector<const Node*> wanted;
-    for (const Cluster& k : clusters_)
-      for (const Node* root : k.roots) {
-        bool product = library_[root->id] && library_[root->id]->reads;
-        if (product) wanted.push_back(root);
-        frontier(root, [&](const Node* p) {
-          readers[p].push_back(root);
-          if (product && prim_of(p) != Prim::Input) wanted.push_back(p);
-        });
-      }
-    for (const ir::Output& o : graph_.outputs()) readers[o.value.node].push_back(nullptr);
-    for (const Node* v : wanted) {
-      std::vector<Expr> strides = padded(v->types[0]);
-      if (strides.empty() || v->types.size() > 1 || rows_.count(v)) continue;
-      bool makes = group_kind(v) == GroupKind::Loops || (library_[v->id] && library_[v->id]->reads);
-      rows_[v] = strides;
-      if (!makes || !std::all_of(readers[v].begin(), readers[v].end(), [&](const Node* r) { return can_read(r); }))
-        rows_.erase(v);
-    }
-  }
-  // Whether this root can read everything from where it is.
-  bool can_read(const Node* root) {
-    if (!root) return false;
-    if (!library_[root->id]) return group_kind(root) == GroupKind::Loops;
-    if (!library_[root->id]->reads) return false;
-    std::unordered_map<const Node*, std::vector<Expr>> stored;
-    frontier(root, [&](const Node* p) {
-      auto it = rows_.find(p);
-      stored[p] = it != rows_.end() ? it->second : ir::strides_of(graph_, Value{const_cast<Node*>(p), 0});
-    });
-    return library_[root->id]->reads(*root, stored);
-  }
-  static std::vector<Expr> padded(const ir::Type& t) {
-    constexpr int64_t kAligned = 16, kShort = 16;
-    if (t.rank() < 2 || !t.numel().is_constant() || t.shape.back().constant() < kShort) return {};
-    int64_t step = kAligned / size_of(t.dtype), length = t.shape.back().constant();
-    if (step <= 1 || length % step == 0) return {};
-    ir::Shape longer = t.shape;
-    longer.back() = (length + step - 1) / step * step;
-    return ir::contiguous_strides(longer);
-  }
-
   bool compatible(const Cluster& p, const Cluster& c, Domain& d) {
     if (p.kind == GroupKind::Contraction) {
       if (c.kind != GroupKind::Loops || c.domain.folds()) return false;
@@ -353,7 +254,7 @@ class Fuser {
     for (const Cluster* k : {&p, &c})
       for (Node* root : k->roots) {
         if (p.kind == GroupKind::Contraction && prim_of(root) == Prim::Dot) continue;
-        Member m = member(root, d);
+        Member m = members_.of(root, d);
         if (m == Member::None || (p.kind == GroupKind::Contraction && m != Member::Full)) return false;
         sums += m == Member::Columns;
       }
@@ -405,15 +306,19 @@ class Fuser {
     bool alike = kp.domain.folds() == kc.domain.folds() || (machine_.gpu && (kp.again || kc.again));
     if (!reads && (kp.kind == GroupKind::Contraction || !alike)) return;
     // Beside rows nothing is turned.
-    if (!reads && kp.domain.folds() != kc.domain.folds() && !reads_evenly(kp.domain.folds() ? kc : kp, d)) return;
+    if (!reads && kp.domain.folds() != kc.domain.folds() &&
+        !members_.read_evenly((kp.domain.folds() ? kc : kp).roots, d))
+      return;
     if (!reads && stays_apart(kp, kc)) return;
     // What overwrites an input beside a reduction could not be computed in its memory.
     if (machine_.gpu && (kp.domain.has_reduced() || kc.domain.has_reduced()) && (overwrites(kp) || overwrites(kc)))
       return;
     if (path_around(p, c) || path_around(c, p)) return;
-    if (kp.kind == GroupKind::Contraction && !reads_evenly(kc, d)) return;
+    if (kp.kind == GroupKind::Contraction && !members_.read_evenly(kc.roots, d)) return;
     // Of siblings the first may read the other one, through an earlier merge.
-    if (!aligned(kp, kc, d) || (!reads && !aligned(kc, kp, d)) || buffers(kp, kc) > kMaxBuffers) return;
+    if (!members_.aligned(kp.roots, kc.roots, d) || (!reads && !members_.aligned(kc.roots, kp.roots, d)) ||
+        buffers(kp, kc) > kMaxBuffers)
+      return;
     kp.domain = d;
     kp.nodes += kc.nodes;
     kp.again = kp.again || kc.again;
@@ -532,17 +437,18 @@ class Fuser {
   std::unordered_map<const Node*, std::vector<Expr>> rows_;  // strides of what has longer rows in memory
   const bool sum_columns_;
   std::vector<Node*> live_;
-  std::vector<bool> memory_;                    // by node id: its results are values in memory
+  std::vector<bool> memory_;  // by node id: its results are values in memory
+  Members members_{memory_, machine_};
   std::vector<const Implementation*> library_;  // that computes it
   std::vector<int> cluster_of_;                 // by node id
   std::vector<Cluster> clusters_;
   std::unordered_map<const Node*, std::vector<int>> readers_;
   int newest_ = 0;                                        // the cluster that is being merged with those before it
+  int joined_ = 0;                                        // the last one that was joined along rows, before all others
   std::unordered_map<const Node*, const Node*> last_of_;  // of what a call writes besides: the node that it is found by
   std::unordered_map<const Node*, int> call_of_;          // of that node: their cluster
   std::vector<int64_t> seen_;                             // by cluster: the last search that met it
   int64_t search_ = 0;
-  uint32_t next_value_ = 0;
 };
 
 }  // namespace

@@ -115,6 +115,23 @@ std::vector<int> passes_of(const ir::Graph& group) {
   return pass;
 }
 
+std::vector<uint64_t> passes_that_need(const ir::Graph& group) {
+  const auto& nodes = group.nodes();
+  std::vector<int> pass = passes_of(group);
+  std::vector<uint64_t> needed(nodes.size());
+  auto reduces = [](const Node* n) { return is_reduction(prim_of(n)); };
+  for (const ir::Output& o : group.outputs())
+    if (!reduces(o.value.node)) needed[o.value.node->id] |= uint64_t{1} << pass[o.value.node->id];
+  for (size_t i = nodes.size(); i-- > 0;) {
+    const Node* n = nodes[i];
+    uint64_t bits = reduces(n) ? uint64_t{1} << pass[n->id] : needed[n->id];
+    n->for_each_input([&](ir::Value v) {
+      if (!reduces(v.node)) needed[v.node->id] |= bits;
+    });
+  }
+  return needed;
+}
+
 std::vector<int64_t> int_args(const Node* n, size_t arg) {
   std::vector<int64_t> out;
   for (Expr e : n->arg<std::vector<Expr>>(arg)) out.push_back(e.constant());

@@ -70,6 +70,8 @@ std::vector<int64_t> reduced_dims(const ir::Node* n);
 size_t scanned_dim(const ir::Node* n);
 /// How many reductions over rows must have ended before each node of a group can be computed.
 std::vector<int> passes_of(const ir::Graph& group);
+/// For each node but reductions: a bit for each pass over a row that computes or reads its elements.
+std::vector<uint64_t> passes_that_need(const ir::Graph& group);
 
 std::vector<int64_t> int_args(const ir::Node* n, size_t arg);
 /// Dimensions of `rank` that are not in `dims`, in order.

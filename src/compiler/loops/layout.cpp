@@ -10,6 +10,8 @@ namespace {
 
 // More would risk the guard page of a small thread stack.
 constexpr int64_t kStackBytes = 32 << 10;
+// Of a stage that a GPU's code declares: all that it declares must be less than 48 KB.
+constexpr int64_t kDeclaredBytes = 32 << 10;
 
 void collect(Expr e, std::vector<Expr>& sizes) {
   for (Expr s : *e->symbols)
@@ -46,10 +48,12 @@ KernelLayout layout_of(const ir::Graph& graph) {
       if (name == "parallel" || name == "block") out.count = out.count * extent;
       if (name == "thread") out.threads *= extent.constant();
       if (name == "call") out.calls = extent.constant();
-    } else if (kind == LoopOp::TileProduct || (kind == LoopOp::Stage && n->arg<std::string>(2) == "local")) {
+    } else if (makes_array(n)) {
+      bool shared = kind == LoopOp::Stage && n->arg<std::string>(2) == "shared";
       Expr bytes = n->types[0].numel() * size_of(n->types[0].dtype);
       bytes = ceildiv(bytes, 64) * 64;
-      if (bytes.is_constant() && stack + bytes.constant() <= kStackBytes) {
+      if (shared && bytes.constant() <= kDeclaredBytes) continue;
+      if (!shared && bytes.is_constant() && stack + bytes.constant() <= kStackBytes) {
         stack += bytes.constant();
         out.stack_bytes[n] = bytes.constant();
       } else {

@@ -17,9 +17,9 @@ struct KernelLayout {
   size_t slots() const { return addresses + numbers + sizes.size(); }
   /// GPU: threads of a block; calls in one launch.
   int64_t threads = 1, calls = 1;
-  /// CPU: bytes of scratch memory each thread needs.
+  /// CPU: bytes of scratch memory each thread needs. GPU: of memory that a block shares, beside what its code declares.
   ir::Expr scratch_bytes = 0;
-  /// CPU: where each stage that is not on the stack starts in the scratch memory, in bytes.
+  /// Where each stage that is not on the stack, or that code does not declare, starts there, in bytes.
   std::unordered_map<const ir::Node*, ir::Expr> scratch_offsets;
   /// What the others take of the stack at most: a size may be a symbol with an upper bound.
   std::unordered_map<const ir::Node*, int64_t> stack_bytes;

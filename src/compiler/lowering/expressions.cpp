@@ -42,6 +42,7 @@ Value Expressions::at(Value v, const Index& index, Value mask) {
   Prim p = prim_of(v);
   if (is_leaf(p)) return leaf(v.node, index);
   if (p == Prim::Input) {
+    if (Value kept = hook_ ? hook_(v, index, mask) : Value{}) return kept;
     int i = group_.input_index(v);
     Expr place = place_in(group_, v, index);
     return buffers_[i] ? b_.load(buffers_[i], place, mask) : pick_number(numbers_[i], place);

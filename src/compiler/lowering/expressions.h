@@ -21,7 +21,7 @@ class Expressions {
   /// The element of `v` at `index`. Memory is only touched where `mask` (absent: everywhere) is true.
   ir::Value at(ir::Value v, const Index& index, ir::Value mask = {});
 
-  /// Asked first for each node but inputs and leaves; an absent Value means the usual expression. Every heavy primitive must
+  /// Asked first for each node but leaves; an absent Value means the usual expression. Every heavy primitive must
   /// be answered.
   using Hook = std::function<ir::Value(ir::Value v, const Index& index, ir::Value mask)>;
   void set_hook(Hook hook) { hook_ = std::move(hook); }

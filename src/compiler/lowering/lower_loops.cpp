@@ -378,13 +378,15 @@ class Loops {
     }
     auto it = std::find(s_.staged.begin(), s_.staged.end(), v.node->id);
     if (it == s_.staged.end()) return {};
+    // Of a row that is kept whole, another iteration's element is read where it always was.
+    if (ir::is_input(v) && !(linearise(index, type_of(v).shape) == linearise(dims_, g_.domain.dims))) return {};
     int first = pass_of(v.node), now = l_.expressions().pass();
     if (now == first) return {};
     auto [known, added] = stages_.try_emplace(v.node, Stage{index, mask, {}});
     Stage& stage = known->second;
     if (added) {
       l_.expressions().set_pass(first);
-      stage.values = l_.b().stage(l_.expressions().at(v, index, mask), closed_);
+      stage.values = l_.b().stage(l_.expressions().at(v, index, mask), closed_, s_.threads ? "shared" : "local");
       l_.expressions().set_pass(now);
     }
     // Another part of a concatenation reads other elements, or reads them where this one did not: it computes them again.

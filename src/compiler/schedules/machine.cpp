@@ -1,6 +1,21 @@
 #include "compiler/schedules/machine.h"
 
+#include <charconv>
+
 namespace brasa::compiler {
+
+namespace {
+
+// CUDA C++ Programming Guide, Technical Specifications per Compute Capability: shared memory of a multiprocessor.
+int64_t shared_bytes_of(std::string_view target) {
+  constexpr std::string_view kBase = "nvptx+sm_";
+  int sm = 0;
+  if (target.starts_with(kBase)) std::from_chars(target.data() + kBase.size(), target.data() + target.size(), sm);
+  int64_t kilobytes = sm >= 90 ? 228 : sm == 80 ? 164 : sm >= 86 ? 100 : sm >= 75 ? 64 : sm >= 70 ? 96 : 0;
+  return kilobytes << 10;
+}
+
+}  // namespace
 
 Machine machine_of(std::string_view target, int threads) {
   Machine m;
@@ -8,6 +23,7 @@ Machine machine_of(std::string_view target, int threads) {
   m.gpu = target.starts_with("nvptx");
   // While a GPU reads and writes 4 bytes, it computes with dozens of numbers.
   if (m.gpu) m.recompute = 64;
+  m.shared_bytes = shared_bytes_of(target);
   auto has = [&](std::string_view feature) { return target.find(feature) != std::string_view::npos; };
   m.tiles = has("+amx");
   m.pairs = has("+bf16") && !m.tiles;

@@ -13,7 +13,8 @@ struct Machine {
   int vector_registers = 16;
   int threads = 1;
   bool gpu = false;
-  int processors = 132;  // of a GPU
+  int processors = 132;      // of a GPU
+  int64_t shared_bytes = 0;  // of the memory that the blocks on one of them share out
   /// A value that costs at most so many additions is computed again where it is read, if few tensors make it.
   int recompute = 4;
   /// Products of bfloat16 are added up two at a time, by one instruction.

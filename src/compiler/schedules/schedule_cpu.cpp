@@ -387,19 +387,9 @@ class Scheduler {
   // Values that several passes over a row need, and that cost more than reading them back.
   void choose_stages() {
     const auto& nodes = g_.graph->nodes();
-    std::vector<int> pass = passes_of(*g_.graph);
-    std::vector<uint64_t> needed(nodes.size());
+    std::vector<uint64_t> needed = passes_that_need(*g_.graph);
     Expr full = g_.domain.numel();
     auto reduces = [](const Node* n) { return is_reduction(prim_of(n)); };
-    for (const ir::Output& o : g_.graph->outputs())
-      if (!reduces(o.value.node)) needed[o.value.node->id] |= uint64_t{1} << pass[o.value.node->id];
-    for (size_t i = nodes.size(); i-- > 0;) {
-      const Node* n = nodes[i];
-      uint64_t bits = reduces(n) ? uint64_t{1} << pass[n->id] : needed[n->id];
-      n->for_each_input([&](Value v) {
-        if (!reduces(v.node)) needed[v.node->id] |= bits;
-      });
-    }
     std::vector<int> cost(nodes.size());
     for (const Node* n : nodes) {
       Prim p = prim_of(n);

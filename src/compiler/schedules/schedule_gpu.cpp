@@ -228,6 +228,29 @@ int threads_along_rows(const Group& g, Expr length, const Machine& m) {
   return static_cast<int>(threads);
 }
 
+// What several passes read of a row that is too long for registers stays in memory that a block shares, if two blocks have room for theirs: one
+// of them reads while the other one computes.
+bool keep_rows(Schedule& s, const Group& g, Expr length, const Machine& m) {
+  constexpr int64_t kThreadsOfTwo = 512;
+  constexpr int64_t kReserved = 2048;  // of each block, for the driver and for what sums exchange
+  if (!length.is_constant() || PassRunner::switched_off("kept_rows")) return false;
+  int64_t steps = (length.constant() / s.width + kThreadsOfTwo - 1) / kThreadsOfTwo, bytes = kReserved;
+  std::vector<uint64_t> needed = passes_that_need(*g.graph);
+  for (const ir::Input& in : g.graph->inputs()) {
+    const ir::Type& t = type_of(in.value);
+    if (!(t.numel() == g.domain.numel()) || std::popcount(needed[in.value.node->id]) < 2) continue;
+    s.staged.push_back(in.value.node->id);
+    bytes += steps * kThreadsOfTwo * s.width * size_of(t.dtype);
+  }
+  if (s.staged.empty() || 2 * bytes > m.shared_bytes) {
+    s.staged.clear();
+    return false;
+  }
+  s.threads = kThreadsOfTwo;
+  s.serial_unroll = kMostStepsSpelledOut;
+  return true;
+}
+
 // A thread that takes its neighbours of several rows reads what is the same in all rows once, as long as that leaves threads enough.
 void share_rows(Schedule& s, const Group& g, const Machine& m) {
   constexpr int64_t kMostRows = 4;
@@ -324,6 +347,7 @@ Schedule loops(const Group& g, const Machine& m) {
       rows_in_registers(s, last.extent.constant(), tensors, false))
     return s;
   last.kind = Axis::Vector;
+  if (reduced == 1 && keep_rows(s, g, last.extent, m)) return s;
   s.threads = threads_along_rows(g, last.extent, m);
   // Of few steps it is known for each whether the row may end in it.
   Expr steps = ceildiv(floordiv(last.extent, s.width), s.threads);

@@ -37,7 +37,7 @@ void Emitter::set_up_gpu_kernel() {
   note("maxntidx", layout_.threads);
   // So that one block reads while another one computes; more would lack registers.
   constexpr int64_t kMostOfTwo = 256;
-  if (layout_.threads <= kMostOfTwo) note("minctasm", 2);
+  if (layout_.threads <= kMostOfTwo || !layout_.scratch_bytes.is(0)) note("minctasm", 2);
 
   llvm::Value* first = nullptr;
   if (layout_.calls > 1) {
@@ -177,7 +177,8 @@ std::vector<size_t> Emitter::thread_loops() const {
 
 // As far as is known of where it begins and of the index.
 llvm::Align Emitter::alignment(ir::Value buffer, ir::Expr index) {
-  int64_t size = size_of(type_of(buffer).dtype), align = aligned_ && ir::is_input(buffer) ? 16 : size;
+  int64_t size = size_of(type_of(buffer).dtype),
+          align = aligned_ && (ir::is_input(buffer) || is_shared(buffer.node)) ? 16 : size;
   while (align > size && !provably_divisible(index * size, align)) align /= 2;
   return llvm::Align(static_cast<uint64_t>(align));
 }
@@ -235,6 +236,20 @@ llvm::Value* Emitter::shared_array(llvm::Type* type, int64_t elements) {
                                graph_.name + "_shared", nullptr, llvm::GlobalValue::NotThreadLocal, 3);
   global->setAlignment(llvm::Align(16));
   return b_.CreateAddrSpaceCast(global, b_.getPtrTy());
+}
+
+// In the memory that a launch gives each block.
+llvm::Value* Emitter::given_array(int64_t offset) {
+  constexpr const char* kName = "given_to_block";
+  auto* given = module_.getNamedGlobal(kName);
+  if (!given) {
+    auto* type = llvm::ArrayType::get(b_.getInt8Ty(), 0);
+    given = new llvm::GlobalVariable(module_, type, false, llvm::GlobalValue::ExternalLinkage, nullptr, kName, nullptr,
+                                     llvm::GlobalValue::NotThreadLocal, 3);
+    given->setAlignment(llvm::Align(16));
+  }
+  llvm::Value* at = b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), given, static_cast<uint64_t>(offset));
+  return b_.CreateAddrSpaceCast(at, b_.getPtrTy());
 }
 
 // Thread loops that a store does not mention: one thread writes for all of them.

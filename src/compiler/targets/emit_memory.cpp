@@ -384,7 +384,10 @@ bool Emitter::is_shared(const Node* array) {
 void Emitter::start_stage(const Node* n) {
   const ir::Type& t = n->types[0];
   if (target_.gpu && is_shared(n)) {
-    if (!arrays_.count(n)) arrays_[n] = shared_array(memory_type(t.dtype), t.shape[0].constant());
+    auto given = layout_.scratch_offsets.find(n);
+    if (!arrays_.count(n))
+      arrays_[n] = given == layout_.scratch_offsets.end() ? shared_array(memory_type(t.dtype), t.shape[0].constant())
+                                                          : given_array(given->second.constant());
     // Whoever still reads the contents of the last iteration has to be done.
     if (analysis_.of(n) & analysis_.kind(ForKind::Serial)) barrier();
     return;
@@ -404,7 +407,14 @@ Expr Emitter::place_in_stage(const Node* n) {
 }
 
 void Emitter::emit_stage_element(const Node* n) {
-  store_to(place_of(Value{const_cast<Node*>(n), 0}), at_copy(place_in_stage(n)), eval(n->arg<Value>(0)), nullptr);
+  Value array{const_cast<Node*>(n), 0};
+  BufferRef p = place_of(array);
+  Expr index = at_copy(place_in_stage(n));
+  llvm::Value* value = eval(n->arg<Value>(0));
+  if (target_.gpu)
+    b_.CreateAlignedStore(to_memory(value, p.dtype), address(p, index), alignment(array, index));
+  else
+    store_to(p, index, value, nullptr);
 }
 
 }  // namespace brasa::compiler

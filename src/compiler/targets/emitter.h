@@ -322,6 +322,7 @@ class Emitter {
   void write_shared(const ir::Node* n, const Values& arrays, llvm::Value* at, const Values& v);
   Values read_shared(const ir::Node* n, const Values& arrays, llvm::Value* at);
   llvm::Value* shared_array(llvm::Type* type, int64_t elements);
+  llvm::Value* given_array(int64_t offset);
   llvm::Value* first_thread_of(Ranges threads);
   Ranges threads_missing(const ir::Node* store) const;
 

@@ -29,11 +29,13 @@ typedef unsigned long long Address;
   F(cuModuleLoadDataEx, (void**, const void*, unsigned, int*, void**)) \
   F(cuModuleUnload, (void*))                                           \
   F(cuModuleGetFunction, (void**, void*, const char*))                 \
+  F(cuFuncSetAttribute, (void*, int, int))                             \
   F(cuLaunchKernel,                                                    \
     (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**))
 
 /* Of the driver's enumerations. */
 enum { kOutOfMemory = 2, kComputeMajor = 75, kComputeMinor = 76, kCompilerLog = 5, kCompilerLogBytes = 6 };
+enum { kMostShared = 8, kUsualShared = 48 << 10 }; /* the attribute of kernels that are given more bytes than that */
 enum { kMostBlocks = 0x7fffffff };
 
 /* What a context has of its GPU; the words of a run, modules and kernels lie behind it. */
@@ -269,8 +271,8 @@ static char* words_of(alone_context* c, char* memory) {
 
 static int32_t threads_of(const alone_context* c) { return (void)c, 1; }
 
-/* `count` blocks of so many threads. */
-static void launch(const Work* w, int64_t kernel, int64_t count, int64_t threads) {
+/* `count` blocks of so many threads, which share so many bytes. */
+static void launch(const Work* w, int64_t kernel, int64_t count, int64_t threads, int64_t bytes) {
   Device* d = device_of(w->context);
   if (count <= 0 || d->failed) return;
   if (count > kMostBlocks) {
@@ -279,7 +281,8 @@ static void launch(const Work* w, int64_t kernel, int64_t count, int64_t threads
              (long long)count);
     return;
   }
-  CALL(w->context, cuLaunchKernel, d->kernels[kernel], (unsigned)count, 1, 1, (unsigned)threads, 1, 1, 0,
+  if (bytes > kUsualShared) CALL(w->context, cuFuncSetAttribute, d->kernels[kernel], kMostShared, (int)bytes);
+  CALL(w->context, cuLaunchKernel, d->kernels[kernel], (unsigned)count, 1, 1, (unsigned)threads, 1, 1, (unsigned)bytes,
        w->context->stream, d->parameters, NULL);
 }
 
@@ -293,7 +296,7 @@ static alone_status check(const Work* w, const void* byte, int64_t message, int6
   w->slots[0] = (uint64_t)(uintptr_t)byte;
   w->slots[1] = device_of(w->context)->error;
   w->slots[2] = (uint64_t)message + 1;
-  launch(w, kernel, 1, 1);
+  launch(w, kernel, 1, 1, 0);
   return ALONE_OK;
 }
 

@@ -136,8 +136,9 @@ static void task(void* context, int32_t i) {
   if (begin < end) l->kernel(w->slots, begin, end, w->scratch + (size_t)i * w->scratch_bytes);
 }
 
-/* `place`: in the code; `grain`: the least that a thread gets. */
-static void launch(const Work* w, int64_t place, int64_t count, int64_t grain) {
+/* `place`: in the code; `grain`: the least that a thread gets. Each has its scratch memory. */
+static void launch(const Work* w, int64_t place, int64_t count, int64_t grain, int64_t bytes) {
+  (void)bytes;
   Launch l = {(Kernel)(uintptr_t)(alone_code + place), w, count, 1};
   if (count <= 0) return;
   if (w->threads > 1 && count > grain) {

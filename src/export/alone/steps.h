@@ -82,15 +82,15 @@ static alone_status run_steps(const Work* w, Words at, Words end);
 #include "export/alone/host.h"
 #endif
 
-/* {kernel, buffers, symbols, count, scratch, grain, or threads of a block}; a kernel is a place in the code, or a number. */
+/* {kernel, buffers, symbols, count, scratch, or bytes that a block shares, grain, or threads of a block}; a kernel is a place in the code, or a
+   number. */
 static Words run_kernel(const Work* w, Words at) {
   int64_t kernel = *at++;
   uint64_t* slot = w->slots;
   for (int64_t k = *at++; k > 0; --k) *slot++ = (uint64_t)(uintptr_t)w->buffers[*at++];
   for (int64_t k = *at++; k > 0; --k) *slot++ = (uint64_t)w->symbols[*at++];
-  int64_t count = size_at(&at, w->symbols, w->values);
-  skip_size(&at);
-  launch(w, kernel, count, *at++);
+  int64_t count = size_at(&at, w->symbols, w->values), bytes = size_at(&at, w->symbols, w->values);
+  launch(w, kernel, count, *at++, bytes);
   return at;
 }
 
