@@ -305,10 +305,11 @@ class Contractions {
       bool wide = in_b && in_b->column.is(1),
            deep = in_a && in_b && in_a->column.is(1) && in_b->row.is(1) && !wide && !in_b->column.is(0);
       // Packing costs a pass over an operand, and pays where its elements are used often. A row of panels never ends in part of a
-      // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once. Pairs ask for
-      // words.
+      // vector; what has none is packed where the first cache does not hold it, or a panel of it, and its pages can't all be found at once. Pairs
+      // ask for words.
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
-      bool pack = tiles || (wide ? at_least(m, kPackingRows) && (!full || in_words || at_least(n * k, kLarge))
+      bool pack = tiles || (wide ? at_least(m, kPackingRows) &&
+                                       (!full || in_words || at_least(n * k, kLarge) || crowds(b, k, tile))
                                  : !deep || m_.one_order || at_least(m, 48));
       bool words = pack && in_words;
       // Of like signs those of b are turned, which moves each row of the product by as much.
@@ -401,6 +402,17 @@ class Contractions {
     Steps steps = steps_of(v);
     const std::optional<Expr>&row = steps[steps.size() - 2], &column = steps.back();
     return row && column ? std::optional(MatrixSteps{*row, *column}) : std::nullopt;
+  }
+
+  // Whether the rows of a panel that is read as it lies fall on so few places of the first cache that they push each other out.
+  bool crowds(Value v, Expr rows, const ContractionTile& tile) {
+    constexpr int64_t kLine = 64, kPlaces = 64, kLinesOfPlace = 8;
+    auto steps = matrix_steps(v);
+    if (!rows.is_constant() || !steps || !steps->row.is_constant() || steps->row.is(0)) return false;
+    int64_t bytes = size_of(ops::dtype_of(v)), step = steps->row.constant() * bytes,
+            lines = (tile.columns() * bytes + kLine - 1) / kLine, places = kPlaces;
+    if (step % kLine == 0) places = std::min(places, kPlaces / std::gcd(step / kLine, kPlaces) * lines);
+    return rows.constant() * lines > kLinesOfPlace * places;
   }
 
   // Of matrices that are picked from fewer ones, those are packed.
