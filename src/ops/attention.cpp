@@ -86,28 +86,36 @@ Value as_heads(Value v, const Shape& batch) {
   return rank_of(v) > 4 ? merge_dims(v, 0, rank_of(v) - 4) : v;
 }
 
-std::optional<Value> of_heads(const HeadAttention& a) {
+std::optional<Value> of_heads(const HeadAttention& a, bool repeated) {
   static constinit Lazy<const Row&> without(
       []() -> auto& { return at("aten::_scaled_dot_product_flash_attention_for_cpu"); });
   static constinit Lazy<const Row&> with([]() -> auto& { return at("brasa::attention_with_dropout"); });
   Arg mask = a.mask ? Arg(a.mask) : Arg(), scale = a.scale ? Arg(*a.scale) : Arg();
+  auto fits = [&] {
+    return same_size(size_of(a.query, 3), size_of(a.value, 3)) && !same_size(size_of(a.query, 3), 0) &&
+           (!a.mask || (rank_of(a.mask) <= 4 && is_mask_for(dtype_of(a.mask), dtype_of(a.query))));
+  };
   if (Builder::current().keeps(a.random ? *with : *without)) {
-    bool fits = same_size(size_of(a.query, 3), size_of(a.value, 3)) && !same_size(size_of(a.query, 3), 0) &&
-                (!a.mask || (rank_of(a.mask) <= 4 && is_mask_for(dtype_of(a.mask), dtype_of(a.query))));
-    if (!fits) return std::nullopt;
+    if (!fits()) return std::nullopt;
     if (!a.random) return Builder::current().call(*without, {a.query, a.key, a.value, 0.0, a.causal, mask, scale})[0];
     return Builder::current().call(*with, {a.query, a.key, a.value, mask, a.random, a.dropout, a.causal, scale})[0];
   }
   if (auto whole = attention_of_target(a)) return (*whole)[0];
-  return a.mask && !a.random ? masked_attention_of_target(a.query, a.key, a.value, a.mask, a.scale) : std::nullopt;
+  if (a.mask && !a.random)
+    if (auto masked = masked_attention_of_target(a.query, a.key, a.value, a.mask, a.scale)) return masked;
+  // As that row computes it, so that a graph of a call and of its derivative has each value once. Repeated heads would be copied.
+  if (repeated || !fits()) return std::nullopt;
+  return attention_by_scores(attention_operands(a), a.query, a.value)[0];
 }
 
 // By a kernel of the target, where it has one; or as the row whose derivative reads its results, where rows with derivatives stay.
 std::optional<Value> whole(const Attention& a, bool grouped_heads, std::optional<double> scale) {
   int64_t n = a.rank() - 2;
   Value k = a.key, v = a.value, mask = a.mask;
+  bool repeats = false;
   if (grouped_heads && n > 0) {
     Expr heads = size_of(a.query, n - 1), own = size_of(k, n - 1);
+    repeats = !same_size(heads, own);
     if (!same_size(own, size_of(v, n - 1)) || same_size(own, 0) || !same_size(ir::mod(heads, own), 0))
       return std::nullopt;
     k = repeated(k, heads);
@@ -126,7 +134,7 @@ std::optional<Value> whole(const Attention& a, bool grouped_heads, std::optional
     heads.random = derived_key(a.random);
     heads.dropout = a.dropout;
   }
-  auto out = of_heads(heads);
+  auto out = of_heads(heads, repeats);
   if (!out) return out;
   Shape shape = batch;
   shape.insert(shape.end(), {a.length(), size_of(a.value, a.rank() - 1)});
@@ -181,13 +189,7 @@ Attention checked(Value q, Value k, Value v, Value mask, double dropout, bool ca
               name(dtype_of(mask)), " and query.dtype: ", name(dtype_of(q)), " instead.");
   BRASA_CHECK(!mask || !causal, "Explicit attn_mask should not be set when is_causal=True");
   BRASA_CHECK(dropout >= 0 && dropout <= 1, "dropout probability has to be between 0 and 1, but got ", dropout);
-  Expr features = ir::max(size_of(q, rank - 1), 1);
-  Value factor;
-  if (scale || features.is_constant())
-    factor = prim::full(scale.value_or(1 / std::sqrt(static_cast<double>(features.maybe_constant().value_or(1)))), {},
-                        opmath(dtype_of(q)));
-  else
-    factor = rsqrt(size_tensor(features, {}, opmath(dtype_of(q))));
+  Value factor = attention_scale(scale, size_of(q, rank - 1), opmath(dtype_of(q)));
   return {q, k, v, mask, causal, factor, dropout, {}, {}};
 }
 

@@ -1,5 +1,7 @@
 #include "ops/attention_math.h"
 
+#include <cmath>
+
 #include "ops/decompose.h"
 #include "ops/rows.h"
 #include "ops/shapes.h"
@@ -9,6 +11,12 @@
 namespace brasa::ops {
 
 bool is_mask_for(DType mask, DType query) { return mask == DType::Bool || mask == query || mask == DType::Float32; }
+
+Value attention_scale(std::optional<double> scale, Expr features, DType dtype) {
+  features = ir::max(features, 1);
+  if (!scale && !features.is_constant()) return rsqrt(size_tensor(features, {}, dtype));
+  return full(scale.value_or(1 / std::sqrt(static_cast<double>(features.maybe_constant().value_or(1)))), {}, dtype);
+}
 
 AttentionOperands attention_operands(const HeadAttention& a) {
   constexpr const char* op = "_scaled_dot_product_flash_attention_for_cpu";
@@ -42,7 +50,7 @@ AttentionOperands attention_operands(const HeadAttention& a) {
                       {},
                       a.dropout};
   DType t = dtype_of(o.query);
-  o.scale = a.scale ? full(*a.scale, {}, t) : rsqrt(size_tensor(size_of(q, 3), {}, t));
+  o.scale = attention_scale(a.scale, size_of(q, 3), t);
   if (a.random) o.kept = ge(uniform(a.random, o.scores, DType::Float32), a.dropout);
   return o;
 }

@@ -21,6 +21,8 @@ struct AttentionOperands {
 };
 /// Whether kernels take a mask of this dtype.
 bool is_mask_for(DType mask, DType query);
+/// The number that scores are multiplied by: 1/√features unless it is given.
+Value attention_scale(std::optional<double> scale, Expr features, DType dtype);
 /// brasa::Error where they do not fit together.
 AttentionOperands attention_operands(const HeadAttention& attention);
 /// Probabilities, or what goes back to them, behind dropout.

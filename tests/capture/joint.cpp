@@ -352,6 +352,23 @@ TEST_P(Joint, WritesIntoViewsOfViews) {
                             {4, 5, 6, 7, 4});
 }
 
+// Its output and the logarithms of its sums, which the derivative reads, are those of the forward part.
+TEST_P(Joint, AttentionIsNotComputedAgain) {
+  for (bool masked : {false, true}) {
+    auto tokens = [] { return randn({2, 3, 40, 16}).set_requires_grad(true); };
+    Tensor q = tokens(), k = tokens(), v = tokens(), mask = masked ? ones({40, 40}, kBool).tril() : Tensor();
+    auto loss = [&](const Tensor& q) { return scaled_dot_product_attention(q, k, v, mask).pow(2).sum(); };
+    std::vector<Tensor> expected = autograd::grad({loss(q)}, {q, k, v});
+    auto step = compile([&](const Tensor& q) { return autograd::grad({loss(q)}, {q, k, v}); }, options());
+    expect_close(expected, step(q));
+    if (GetParam() != std::string("inductor")) continue;
+    const std::string kernels = step.explain().graphs.at(0).kernels;
+    int products = 0;
+    for (size_t at = 0; (at = kernels.find("dot_general", at)) != std::string::npos; ++at) ++products;
+    EXPECT_EQ(products, 6) << kernels;  // two forward, and those that give dV, dP, dQ and dK
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, Joint, ::testing::Values("inductor", "aot_eager", "interpreter", "eager"));
 
 }  // namespace

@@ -292,5 +292,18 @@ TEST(Memory, RangesThatAreNeededAtOnceLieApart) {
   }
 }
 
+TEST(Memory, ARangeTakesMemoryThatWasUsedLast) {
+  Block block;
+  constexpr int64_t kMB = 1 << 20;
+  size_t first = block.take(9 * kMB), second = block.take(8 * kMB);
+  block.give_back(first);
+  block.give_back(second);
+  size_t later = block.take(kMB);
+  block.give_back(later);
+  block.place();
+  EXPECT_EQ(block.size(), 17 * kMB);
+  EXPECT_EQ(block.offset(later), block.offset(second));
+}
+
 }  // namespace
 }  // namespace brasa::compiler

@@ -16,64 +16,6 @@ using ops::rank_of;
 using ops::shape_of;
 using Dims = std::vector<int64_t>;
 
-ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& machine) {
-  int lanes = std::max(1, machine.lanes(size_of(accumulator_of(dtype))));
-  int registers = machine.vector_registers;
-  ContractionTile best{1, 1, lanes};
-  double best_cost = 1e300;
-  // More rows than the first cache has lines for one place would push each other out where they lie a power of two apart.
-  constexpr int kMostRows = 8;
-  constexpr int64_t kLayer = 64;
-  for (int v = 1; v <= 6; ++v)
-    for (int r = 1; r <= kMostRows; ++r) {
-      if (r * v + v + 1 > registers) continue;
-      double waste = 1;
-      auto padded = [](int64_t size, int64_t tile) {
-        return static_cast<double>((size + tile - 1) / tile * tile) / static_cast<double>(std::max<int64_t>(size, 1));
-      };
-      // A tile that a size does not fill wastes work. Of an unknown one a long one is assumed, and columns are those of some layer.
-      if (m.is_constant()) waste *= padded(m.constant(), r);
-      waste *= padded(n.is_constant() ? n.constant() : kLayer, v * lanes);
-      // For each k: r * v multiply-adds, v + r loads (two of each a cycle), at least 4 cycles latency for each accumulator.
-      double cycles = std::max({r * v / 2.0, (v + r) / 2.0, 4.0}) + 0.5;
-      double cost = waste * cycles / (r * v);
-      if (cost < best_cost * 0.999) {
-        best_cost = cost;
-        best = {r, v, lanes};
-      }
-    }
-  return best;
-}
-
-ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const PassContext& context) {
-  ContractionTile tile = contraction_tile(m, n, dtype, context.machine);
-  // A vector more than a panel has would be a panel of its own.
-  for (int v = tile.vectors + 1; v > 0 && !n.is_constant() && !at_least(n, v * tile.lanes + 1, context); --v)
-    tile = contraction_tile(m, v * tile.lanes, dtype, context.machine);
-  return tile;
-}
-
-bool adds_pairs(const Machine& machine) { return machine.pairs && !machine.one_order; }
-
-ContractionTile matrix_tile(Expr m, Expr n) {
-  auto tiles = [](Expr size) { return size.is_constant() && size.constant() <= kMatrixTile ? 1 : 2; };
-  return {tiles(m) * kMatrixTile, tiles(n), kMatrixTile};
-}
-
-int neighbours_of_a_step(Value operand, const Machine& machine) {
-  DType t = type_of(unwidened(operand)).dtype;
-  bool adds = t == DType::BFloat16 ? adds_pairs(machine)
-              : t == DType::Int16  ? machine.integer_pairs
-                                   : size_of(t) == 1 && machine.quads;
-  return adds ? static_cast<int>(in_a_word(t)) : 1;
-}
-
-bool at_least(Expr e, int64_t least, const PassContext& context) {
-  Expr low = ir::min(e, Expr(least));
-  if (low.is_constant()) return low.is(least);
-  return !context.size_classes || context.facts.equal(low, Expr(least));
-}
-
 namespace {
 
 Dims counted(int64_t n) { return ops::counted(0, n); }
@@ -305,10 +247,11 @@ class Contractions {
       bool wide = in_b && in_b->column.is(1),
            deep = in_a && in_b && in_a->column.is(1) && in_b->row.is(1) && !wide && !in_b->column.is(0);
       // Packing costs a pass over an operand, and pays where its elements are used often. A row of panels never ends in part of a
-      // vector; what has none is packed where the first cache does not hold it, and its pages can't all be found at once. Pairs ask for
-      // words.
+      // vector; what has none is packed where the first cache does not hold it, or a panel of it, and its pages can't all be found at once. Pairs
+      // ask for words.
       bool full = n.is_constant() && n.constant() % tile.columns() == 0;
-      bool pack = tiles || (wide ? at_least(m, kPackingRows) && (!full || in_words || at_least(n * k, kLarge))
+      bool pack = tiles || (wide ? at_least(m, kPackingRows) &&
+                                       (!full || in_words || at_least(n * k, kLarge) || crowds(b, k, tile))
                                  : !deep || m_.one_order || at_least(m, 48));
       bool words = pack && in_words;
       // Of like signs those of b are turned, which moves each row of the product by as much.
@@ -401,6 +344,17 @@ class Contractions {
     Steps steps = steps_of(v);
     const std::optional<Expr>&row = steps[steps.size() - 2], &column = steps.back();
     return row && column ? std::optional(MatrixSteps{*row, *column}) : std::nullopt;
+  }
+
+  // Whether the rows of a panel that is read as it lies fall on so few places of the first cache that they push each other out.
+  bool crowds(Value v, Expr rows, const ContractionTile& tile) {
+    constexpr int64_t kLine = 64, kPlaces = 64, kLinesOfPlace = 8;
+    auto steps = matrix_steps(v);
+    if (!rows.is_constant() || !steps || !steps->row.is_constant() || steps->row.is(0)) return false;
+    int64_t bytes = size_of(ops::dtype_of(v)), step = steps->row.constant() * bytes,
+            lines = (tile.columns() * bytes + kLine - 1) / kLine, places = kPlaces;
+    if (step % kLine == 0) places = std::min(places, kPlaces / std::gcd(step / kLine, kPlaces) * lines);
+    return rows.constant() * lines > kLinesOfPlace * places;
   }
 
   // Of matrices that are picked from fewer ones, those are packed.

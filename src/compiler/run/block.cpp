@@ -67,9 +67,53 @@ void Block::place() {
         std::upper_bound(placed.begin(), placed.end(), k, [&](size_t a, size_t b) { return offsets[a] < offsets[b]; });
     placed.insert(after, k);
   }
-  if (size >= size_) return;
-  size_ = size;
-  for (size_t k = 0; k < offsets.size(); ++k) ranges_[k].offset = offsets[k];
+  if (size < size_) {
+    size_ = size;
+    for (size_t k = 0; k < offsets.size(); ++k) ranges_[k].offset = offsets[k];
+  }
+  reuse_recent();
+}
+
+// What a cache still holds need not be fetched before it is written again: in the order of time each range moves to the gap, and the place in it,
+// of which most has been used by those that ended last.
+void Block::reuse_recent() {
+  constexpr int64_t kCache = 8 << 20, kLeast = 256 << 10;
+  std::vector<size_t> ended(ranges_.size());
+  std::iota(ended.begin(), ended.end(), size_t{0});
+  std::erase_if(ended, [&](size_t k) { return ranges_[k].bytes < kLeast; });
+  std::stable_sort(ended.begin(), ended.end(), [&](size_t a, size_t b) { return ranges_[a].end < ranges_[b].end; });
+  using Piece = std::pair<int64_t, int64_t>;  // begin, end
+  for (Range& r : ranges_) {
+    if (r.bytes < kLeast || r.bytes > kCache) continue;
+    std::vector<Piece> recent, taken;
+    auto last = std::partition_point(ended.begin(), ended.end(), [&](size_t k) { return ranges_[k].end < r.begin; });
+    for (int64_t bytes = 0; last != ended.begin() && bytes < kCache; bytes += ranges_[*last].bytes) {
+      --last;
+      recent.emplace_back(ranges_[*last].offset, ranges_[*last].offset + ranges_[*last].bytes);
+    }
+    for (const Range& other : ranges_)
+      if (&other != &r && other.begin < r.end && r.begin < other.end)
+        taken.emplace_back(other.offset, other.offset + other.bytes);
+    taken.emplace_back(size_, size_);
+    std::sort(taken.begin(), taken.end());
+    auto used = [&](int64_t at) {
+      int64_t out = 0;
+      for (const Piece& p : recent)
+        out += std::max<int64_t>(0, std::min(at + r.bytes, p.second) - std::max(at, p.first));
+      return out;
+    };
+    int64_t most = used(r.offset), begin = 0;
+    for (const Piece& t : taken) {
+      for (const Piece& p : recent) {
+        if (t.first - begin < r.bytes) break;
+        int64_t at = std::clamp(p.first, begin, t.first - r.bytes), there = used(at);
+        if (there <= most) continue;
+        most = there;
+        r.offset = at;
+      }
+      begin = std::max(begin, t.second);
+    }
+  }
 }
 
 }  // namespace brasa::compiler

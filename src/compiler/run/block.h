@@ -21,6 +21,8 @@ class Block {
   int64_t size() const { return size_; }
 
  private:
+  void reuse_recent();
+
   // `begin` and `end` count what was taken and given back before.
   struct Range {
     int64_t bytes, offset, begin;
