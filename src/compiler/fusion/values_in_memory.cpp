@@ -105,7 +105,7 @@ class Chooser {
       // Of few tensors more is computed again than of many, which would all be read again.
       bool again = users_[n->id] > 1 && meeting_[n->id] == kNowhere, few = tensors_[n->id].size() <= kFewTensors;
       int limit = few ? recompute_ : std::min(recompute_, kCheap);
-      if (again && cost > limit && !materialise_repeated(n, limit)) materialise_source(n);
+      if (again && cost > limit && !is_made_of_inputs(n, limit)) materialise_source(n);
       if (is_large(n)) count_parts(n);
       if (is_large(n) || narrows_result(n)) memory_[n->id] = true;
       repeated_operands(n);
@@ -288,27 +288,29 @@ class Chooser {
     tensors_[n->id] = {v.node};
   }
 
-  // In place of a value that is made again at a low cost once what it repeats along whole dimensions, as a mean, is in memory: that, which has far
-  // fewer elements. Whether there is such a value.
-  bool materialise_repeated(const Node* n, int limit) {
+  // Whether a value takes little to make again from inputs, which are in memory anyway, once what it repeats along whole dimensions, as a mean,
+  // lies there, too: far fewer elements. That goes to memory then.
+  bool is_made_of_inputs(const Node* n, int limit) {
     if (gpu_) return false;
     std::vector<const Node*> repeated;
     size_t seen = 0;
     std::function<int(const Node*)> cost = [&](const Node* v) {
-      if (memory_[v->id] || prim_of(v) == Prim::Input || ++seen > kMostLookedThrough) return seen_cost(v);
-      const Node* source = prim_of(v) == Prim::Broadcast ? v->arg<Value>(0).node : nullptr;
-      if (source && cost_[source->id] > 1 && repeats_often(v)) {
-        repeated.push_back(source);
-        return 1;
+      if (prim_of(v) == Prim::Input) return 1;
+      if (prim_of(v) == Prim::Broadcast && repeats_often(v)) {
+        const Node* source = v->arg<Value>(0).node;
+        if (prim_of(source) != Prim::Input && !is_leaf(prim_of(source))) repeated.push_back(source);
+        return 0;
       }
+      bool again = prim_of(v) == Prim::Pointwise || is_view(prim_of(v)) || is_leaf(prim_of(v));
+      if (memory_[v->id] || !again || ++seen > kMostLookedThrough) return kMostCost;
       int all = prim_of(v) == Prim::Pointwise ? work_of(v) : 0;
-      each_read(v, [&](Value in) { all += is_near_all(in, v) ? 0 : cost(in.node); });
+      each_read(v, [&](Value in) { all = std::min(kMostCost, all + cost(in.node)); });
       return all;
     };
-    if (prim_of(n) != Prim::Pointwise && !is_view(prim_of(n))) return false;
     int now = cost(n);
-    if (now > limit || repeated.empty()) return false;
-    for (const Node* v : repeated) materialise(Value{const_cast<Node*>(v), 0});
+    if (now > limit) return false;
+    for (const Node* v : repeated)
+      if (cost_[v->id] > 1) materialise(Value{const_cast<Node*>(v), 0});
     cost_[n->id] = now;
     return true;
   }
@@ -329,11 +331,9 @@ class Chooser {
     });
   }
 
-  // What a broadcast repeats in all rows, or along each, and has in memory. On a GPU each thread reads it.
+  // What a broadcast repeats in all rows, and has in memory. On a GPU each thread reads it.
   bool is_near_all(Value v, const Node* n) const {
-    if (gpu_ || prim_of(n) != Prim::Broadcast || n->types[0].rank() == 0 || !repeats_often(n)) return false;
-    bool of_row = provably_less(n->types[0].shape.back(), type_of(v).numel()) == std::optional(false);
-    if (!of_row && differs_along_rows(n)) return false;
+    if (gpu_ || prim_of(n) != Prim::Broadcast || !is_by_channel(type_of(v), n->types[0])) return false;
     while (is_view(prim_of(v)) && !memory_[v.node->id]) v = v.node->arg<Value>(0);
     return memory_[v.node->id] || ir::is_input(v);
   }
