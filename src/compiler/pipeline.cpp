@@ -70,6 +70,7 @@ constexpr GraphPass kForms[] = {
     {"copy_inputs", false, copy_inputs},
     {"large_sizes", true, define_large_sizes},
     {"library_groups", true, group_library_calls},
+    {"columns_apart", true, keep_columns_apart},
 };
 
 // What programs do without this library: control flow, on CPUs what their runtime knows (sorts), on GPUs what they open.
@@ -254,7 +255,8 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
   // What is computed together, in which order, and where it lies.
   FusedGraph fused;
   passes.run(
-      "fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine, p.groups); }, [&] { return str(fused); });
+      "fuse", "groups", [&] { fused = fuse(*p.graph, p.in_memory, machine, p.groups, p.apart); },
+      [&] { return str(fused); });
   passes.run(
       "plan", "plan",
       [&] {

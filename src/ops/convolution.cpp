@@ -218,13 +218,16 @@ std::vector<Value> convolution_backward(Value g, Value x, Value w, std::optional
   return out;
 }
 
-// [time, batch, in] with weight [width, in, out].
+// [time, batch, in] with weight [width, in, out]: windows [time, batch, width, in] are rows of a product, which reads the weight as it lies.
 Value conv_tbc(Value x, Value w, Value bias, int64_t pad) {
   check_rank("conv_tbc", "input", x, 3);
   check_rank("conv_tbc", "weight", w, 3);
-  Value y =
-      conv(prim::transpose(x, {1, 2, 0}), prim::transpose(w, {2, 1, 0}), bias, {Expr(1)}, {Expr(pad)}, {Expr(1)}, 1);
-  return prim::transpose(y, {2, 0, 1});
+  Value planes = prim::transpose(w, {2, 1, 0});
+  check_operands(prim::transpose(x, {1, 2, 0}), planes, bias, parameters(planes, {Expr(1)}, {Expr(pad)}, {Expr(1)}, 1));
+  Value windows = prim::transpose(prim::window(pad_dim(x, 0, pad, pad), 0, size_of(w, 0), 1, 1), {0, 1, 3, 2});
+  Value rows = merge_dims(merge_dims(windows, 2, 3), 0, 1);
+  Value y = matmul2(rows, merge_dims(w, 0, 1));
+  return prim::reshape(y, {size_of(windows, 0), size_of(windows, 1), size_of(w, 2)}) + bias;
 }
 
 // {∂input, ∂weight, ∂bias} of conv_tbc.

@@ -156,7 +156,7 @@ class RowComputation final : public Computation {
   std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override;
   bool sums_up() const override { return sums_up_; }
   const ops::Row& row() const { return row_; }
-  /// The form that a call runs whose results get gradients: where its derivative would run loops or costly rows again, Traced; else this one.
+  /// The form that a call runs whose results get gradients: where its derivative would make again what loops, costly rows and norms gave, Traced; else this one.
   const Computation& with_gradients(std::span<const InputTensor> inputs) const;
 
  private:

@@ -16,14 +16,16 @@ bool is_loop(const ir::Node& n) {
   static constinit Lazy<const ops::Row&> loop([]() -> auto& { return ops::at("prim::scan_loop"); });
   return n.op == &*loop;
 }
-bool is_costly(const ir::Node& n) { return n.op != ir::input_op() && ops::row_of(n).costly && ops::row_of(n).vjp; }
 
-// The results of a node that derivatives read.
+// The results of a node that derivatives read. The numbers that a row with a derivative of its own gives beside its first result are made for
+// that one: a norm's statistics, which are few beside what is read for them, or a system's factors, with whatever belongs to these.
 std::vector<ir::Value> kept_of(ir::Node& n) {
   std::vector<ir::Value> out;
-  bool loop = is_loop(n), all = is_costly(n);
+  bool loop = is_loop(n), own = n.op != ir::input_op() && ops::row_of(n).vjp, all = own && ops::row_of(n).costly,
+       beside = false;
+  for (uint32_t r = 1; r < n.types.size(); ++r) beside = beside || (own && transforms::has_tangent(n.out(r)));
   for (uint32_t r = 0; r < n.types.size(); ++r)
-    if (all || (loop && transforms::has_tangent(n.out(r)))) out.push_back(n.out(r));
+    if (all || (beside && r > 0) || (loop && transforms::has_tangent(n.out(r)))) out.push_back(n.out(r));
   return out;
 }
 
@@ -31,14 +33,10 @@ std::vector<ir::Value> kept_of(ir::Node& n) {
 
 bool has_kept(const ir::Graph& graph) {
   const auto& nodes = graph.nodes();
-  return std::any_of(nodes.begin(), nodes.end(), [](const ir::Node* n) { return is_loop(*n) || is_costly(*n); });
+  return std::any_of(nodes.begin(), nodes.end(), [](ir::Node* n) { return !kept_of(*n).empty(); });
 }
 
-bool may_be_traced(const ops::Row& row) {
-  const ir::Schema& schema = row.schema;
-  return row.compose && !row.is_primitive() && !differentiated_whole(row) &&
-         std::none_of(schema.params.begin(), schema.params.end(), [](const ir::Param& p) { return p.mutated; });
-}
+bool may_be_traced(const ops::Row& row) { return row.compose && !row.is_primitive() && !differentiated_whole(row); }
 
 std::vector<ir::Value> Traced::build(std::span<const ir::Value> inputs) const {
   ir::Graph side;

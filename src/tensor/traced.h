@@ -6,7 +6,7 @@
 namespace brasa::eager {
 
 /// As `functional`, of which what derivatives read again follows the results: what loops give, of each state a trace and what else the
-/// steps make, and the results of costly rows that have derivatives of their own.
+/// steps make, the results of costly rows that have derivatives of their own, and the numbers that such rows give beside their first result.
 class Traced final : public Computation {
  public:
   explicit Traced(const Computation& functional)

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <functional>
 #include <sstream>
 
 #include <brasa/brasa.h>
@@ -200,6 +201,34 @@ TEST(Layers, ParameterContainersCopyTheirTensors) {
   EXPECT_EQ(copy->keys(), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(text(ParameterList(ones({2}))),
             "torch::nn::ParameterList(\n(0): Parameter containing: [Float of size [2]]\n)");
+}
+
+// Norms keep their statistics for their derivatives, which are differentiated through these. Steps of 1e-5 leave out their square times a
+// derivative more, in groups of few numbers 2e-7 of the value.
+TEST(Layers, NormsHaveSecondDerivatives) {
+  constexpr double kStep = 1e-5, kTolerance = 1e-6;
+  manual_seed(9041);
+  SCOPED_TRACE("seed 9041");
+  const TensorOptions doubles = TensorOptions().dtype(kDouble);
+  Tensor weight = randn({4}, doubles), bias = randn({4}, doubles), mean = zeros({4}, doubles), var = ones({4}, doubles);
+  const std::vector<std::function<Tensor(const Tensor&)>> norms = {
+      [&](const Tensor& x) { return layer_norm(x, {4}, weight, bias); },
+      [&](const Tensor& x) { return group_norm(x, 2, weight, bias); },
+      [&](const Tensor& x) { return batch_norm(x, weight, bias, {}, {}, true, 0.1, 1e-5, false); },
+      [&](const Tensor& x) { return batch_norm(x, weight, bias, mean, var, true, 0.1, 1e-5, false); },
+  };
+  Tensor at = randn({5, 4}, doubles), direction = randn({5, 4}, doubles);
+  for (size_t i = 0; i < norms.size(); ++i) {
+    auto slope = [&](const Tensor& x, bool again) {
+      Tensor g = autograd::grad({norms[i](x).sin().sum()}, {x}, {}, true, again)[0];
+      return (g * direction).sum();
+    };
+    Tensor x = at.clone().requires_grad_();
+    Tensor second = autograd::grad({slope(x, true)}, {x})[0];
+    auto moved = [&](double by) { return slope((at + by * direction).requires_grad_(), false).item<double>(); };
+    double expected = (moved(kStep) - moved(-kStep)) / (2 * kStep);
+    EXPECT_NEAR((second * direction).sum().item<double>(), expected, kTolerance * std::abs(expected)) << i;
+  }
 }
 
 TEST(Layers, NestAsDeepAsAProgramMakesThem) {

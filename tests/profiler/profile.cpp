@@ -89,6 +89,35 @@ TEST(Profile, AFactorisationASortAndAttentionRunOnceForACallAndItsGradient) {
   }
 }
 
+// A kernel's name counts what it does: "2xreduce", "reduce".
+int64_t reductions(const std::string& name) {
+  size_t at = name.find("reduce");
+  if (at == std::string::npos) return 0;
+  return at > 1 && name[at - 1] == 'x' ? name[at - 2] - '0' : 1;
+}
+
+// A norm's mean and variance are two sums, and its derivative has two. Running statistics are made of the same ones.
+TEST(Profile, StatisticsOfANormAreMadeOnceForACallAndItsGradient) {
+  Tensor running = zeros({64}), squares = ones({64});
+  const std::function<Tensor(const Tensor&)> cases[] = {
+      [](const Tensor& x) { return layer_norm(x, {64}); },
+      [](const Tensor& x) { return group_norm(x, 1); },
+      [](const Tensor& x) { return batch_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5, false); },
+      [&](const Tensor& x) { return batch_norm(x, {}, {}, running, squares, true, 0.1, 1e-5, false); },
+  };
+  for (const auto& norm : cases) {
+    Tensor x = randn({32, 64}, requires_grad());
+    norm(x).backward(x.detach());
+    profile p;
+    norm(x).backward(x.detach());
+    p.stop();
+    int64_t sums = 0;
+    for (const Event& e : p.events())
+      if (e.kind == Kind::Kernel) sums += reductions(e.name);
+    EXPECT_EQ(sums, 4);
+  }
+}
+
 TEST(Profile, NamesOperatorsAndTheirKernels) {
   Tensor x = rand({64, 64}, requires_grad());
   profile p;

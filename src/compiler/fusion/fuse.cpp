@@ -42,9 +42,10 @@ struct Cluster {
 class Fuser {
  public:
   Fuser(const ir::Graph& graph, const std::unordered_set<Value>& forced, const Machine& machine,
-        const LibraryGroups& groups)
+        const LibraryGroups& groups, const std::unordered_set<Value>& apart)
       : graph_(graph),
         machine_(machine),
+        apart_(apart),
         sum_columns_(machine.gpu && !PassRunner::switched_off("sum_columns")),
         live_(live_nodes(graph)) {
     cluster_of_.assign(graph.nodes().size(), -1);
@@ -301,6 +302,7 @@ class Fuser {
     Domain d;
     if (kp.roots.size() + kc.roots.size() > kMaxRoots || kp.nodes + kc.nodes > kMostNodes || !compatible(kp, kc, d))
       return;
+    if (writes_beside_columns(kp, kc, d) || writes_beside_columns(kc, kp, d)) return;
     // Two contractions' tiles do not fit in the registers together, and a shared operand alone is no reason to join; but what is made again,
     // as a normalisation's result, is made where its derivative walks along the same rows.
     bool alike = kp.domain.folds() == kc.domain.folds() || (machine_.gpu && (kp.again || kc.again));
@@ -343,6 +345,13 @@ class Fuser {
     auto first = [](const Cluster& k) { return *std::min_element(k.consumers.begin(), k.consumers.end()); };
     if (waits(a) && waits(b)) return std::abs(first(a) - first(b)) > kFarReaders;
     return (waits(a) && overwrites(b)) || (waits(b) && overwrites(a));
+  }
+
+  bool writes_beside_columns(const Cluster& sums, const Cluster& elements, const Domain& d) const {
+    auto apart = [&](Node* n) { return apart_.count(n->out()) > 0; };
+    auto writes = [&](Node* n) { return !is_reduction(prim_of(n)) && n->types[0].numel() == d.numel(); };
+    return std::any_of(sums.roots.begin(), sums.roots.end(), apart) &&
+           std::any_of(elements.roots.begin(), elements.roots.end(), writes);
   }
 
   bool overwrites(const Cluster& k) const {
@@ -433,6 +442,7 @@ class Fuser {
 
   const ir::Graph& graph_;
   const Machine& machine_;
+  const std::unordered_set<Value>& apart_;                   // see fuse.h
   std::unordered_set<const Node*> overwrites_;               // roots whose results go into inputs
   std::unordered_map<const Node*, std::vector<Expr>> rows_;  // strides of what has longer rows in memory
   const bool sum_columns_;
@@ -454,8 +464,8 @@ class Fuser {
 }  // namespace
 
 FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<Value>& materialised, const Machine& machine,
-                const LibraryGroups& groups) {
-  return Fuser(graph, materialised, machine, groups).run();
+                const LibraryGroups& groups, const std::unordered_set<Value>& apart) {
+  return Fuser(graph, materialised, machine, groups, apart).run();
 }
 
 }  // namespace brasa::compiler

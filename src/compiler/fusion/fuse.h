@@ -86,8 +86,8 @@ void append_to(std::string& out, const Group& g);
 void append_to(std::string& out, const FusedGraph& f);
 
 /// Decides which values go to memory, and what is computed together. `materialised` values go to memory in any case; the machine's libraries
-/// compute what they take, and `groups`.
+/// compute what they take, and `groups`. Nothing that has as many elements as what the sums `apart` are made of is written beside these.
 FusedGraph fuse(const ir::Graph& graph, const std::unordered_set<ir::Value>& materialised, const Machine& machine,
-                const LibraryGroups& groups = {});
+                const LibraryGroups& groups = {}, const std::unordered_set<ir::Value>& apart = {});
 
 }  // namespace brasa::compiler

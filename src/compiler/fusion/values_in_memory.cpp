@@ -1,6 +1,7 @@
 #include "compiler/fusion/values_in_memory.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/libraries/library.h"
@@ -103,7 +104,8 @@ class Chooser {
       if (p == Prim::Input || is_leaf(p)) continue;
       // Of few tensors more is computed again than of many, which would all be read again.
       bool again = users_[n->id] > 1 && meeting_[n->id] == kNowhere, few = tensors_[n->id].size() <= kFewTensors;
-      if (again && cost > (few ? recompute_ : std::min(recompute_, kCheap))) materialise_source(n);
+      int limit = few ? recompute_ : std::min(recompute_, kCheap);
+      if (again && cost > limit && !is_made_of_inputs(n, limit)) materialise_source(n);
       if (is_large(n)) count_parts(n);
       if (is_large(n) || narrows_result(n)) memory_[n->id] = true;
       repeated_operands(n);
@@ -286,6 +288,33 @@ class Chooser {
     tensors_[n->id] = {v.node};
   }
 
+  // Whether a value takes little to make again from inputs, which are in memory anyway, once what it repeats along whole dimensions, as a mean,
+  // lies there, too: far fewer elements. That goes to memory then.
+  bool is_made_of_inputs(const Node* n, int limit) {
+    if (gpu_) return false;
+    std::vector<const Node*> repeated;
+    size_t seen = 0;
+    std::function<int(const Node*)> cost = [&](const Node* v) {
+      if (prim_of(v) == Prim::Input) return 1;
+      if (prim_of(v) == Prim::Broadcast && repeats_often(v)) {
+        const Node* source = v->arg<Value>(0).node;
+        if (prim_of(source) != Prim::Input && !is_leaf(prim_of(source))) repeated.push_back(source);
+        return 0;
+      }
+      bool again = prim_of(v) == Prim::Pointwise || is_view(prim_of(v)) || is_leaf(prim_of(v));
+      if (memory_[v->id] || !again || ++seen > kMostLookedThrough) return kMostCost;
+      int all = prim_of(v) == Prim::Pointwise ? work_of(v) : 0;
+      each_read(v, [&](Value in) { all = std::min(kMostCost, all + cost(in.node)); });
+      return all;
+    };
+    int now = cost(n);
+    if (now > limit) return false;
+    for (const Node* v : repeated)
+      if (cost_[v->id] > 1) materialise(Value{const_cast<Node*>(v), 0});
+    cost_[n->id] = now;
+    return true;
+  }
+
   // What is read where the node is computed: each tensor once, though an expression names it often; no more than says that they are many.
   // A value for each channel takes next to no time to read again: it is the same in all rows.
   void note_tensors(const Node* n) {
@@ -318,8 +347,27 @@ class Chooser {
     return whole.rank() > 0 && far_fewer(few, whole.numel()) &&
            provably_less(whole.shape.back(), few) == std::optional(false);
   }
+  static bool differs_along_rows(const Node* broadcast) {
+    const std::vector<int64_t> dims = int_args(broadcast, 2);
+    return !dims.empty() && dims.back() + 1 == broadcast->types[0].rank() &&
+           !type_of(broadcast->arg<Value>(0)).shape.back().is(1);
+  }
+  // Whether each element is read for many, of whole dimensions that it does not have.
+  static bool repeats_often(const Node* broadcast) {
+    const ir::Type &whole = broadcast->types[0], &part = type_of(broadcast->arg<Value>(0));
+    const std::vector<int64_t> dims = int_args(broadcast, 2);
+    Expr times(1);
+    for (int64_t d = 0, next = 0; d < whole.rank(); ++d) {
+      bool has = next < std::ssize(dims) && dims[next] == d;
+      if (!has || part.shape[next].is(1)) times = times * whole.shape[d];
+      next += has;
+    }
+    return is_many(times);
+  }
+  // A size that nobody knows is thought to be no small one.
+  static bool is_many(Expr count) { return !count.is_constant() || count.constant() >= kOfSoMany; }
+  static constexpr int64_t kOfSoMany = 16;
   static bool far_fewer(Expr few, Expr many) {
-    constexpr int64_t kOfSoMany = 16;
     return few.is_constant() && many.is_constant() && few.constant() <= many.constant() / kOfSoMany;
   }
 
@@ -342,10 +390,7 @@ class Chooser {
     const Node* v = broadcast->arg<Value>(0).node;
     Expr repeats = broadcast->types[0].numel();
     // What differs along the last dimension is computed again in each vector.
-    std::vector<int64_t> dims = int_args(broadcast, 2);
-    bool along_vectors = !dims.empty() && dims.back() + 1 == broadcast->types[0].rank() &&
-                         !type_of(broadcast->arg<Value>(0)).shape.back().is(1) &&
-                         !(v->types[0].numel() == broadcast->types[0].numel());
+    bool along_vectors = differs_along_rows(broadcast) && !(v->types[0].numel() == broadcast->types[0].numel());
     if (!gpu_ && along_vectors) return kCheap;
     if (gpu_ && leaves_[v->id] == 0 && is_of_integers(v)) return kCheapOfPlaces;
     bool short_time = repeats.is_constant() && repeats.constant() < kStart / std::max(cost_[v->id], 1);

@@ -28,6 +28,8 @@ struct Primitives {
   std::unique_ptr<ir::Graph> graph;
   /// Values that must go to memory: packed operands of contractions, and what is read in a better order from memory.
   std::unordered_set<ir::Value> in_memory;
+  /// Sums down long columns: elements that follow from them, and those that they are made of, are written by kernels of their own.
+  std::unordered_set<ir::Value> apart;
   /// Calls of libraries for more than a node; passes that make nodes anew forget them.
   LibraryGroups groups;
   std::vector<CarriedCopy> carried;       // their inputs are the last ones
@@ -112,6 +114,8 @@ void share_sums(Primitives& p, const PassContext& context);
 void expand_squared_differences(Primitives& p, const PassContext& context);
 /// Reductions with too little parallel work are split in two.
 void split_reductions(Primitives& p, const PassContext& context);
+/// On a CPU: what follows from sums down long columns is written along rows, which memory sends ahead.
+void keep_columns_apart(Primitives& p, const PassContext& context);
 /// A library's operands are contiguous memory, or lie as it can read them.
 void place_library_operands(Primitives& p, const PassContext& context);
 /// Sizes that are large expressions, as those that nest, get symbols that a run computes once, in place of each kernel.

@@ -16,12 +16,16 @@ namespace prim = ops::prim;
 
 void append_to(std::string& out, const Primitives& p) {
   out += ir::print(*p.graph);
-  std::vector<uint32_t> ids;
-  for (Value v : p.in_memory) ids.push_back(v.node->id);
-  std::sort(ids.begin(), ids.end());
-  if (!ids.empty()) out += "in memory:";
-  for (uint32_t id : ids) out += str(" %", id);
-  if (!ids.empty()) out += "\n";
+  auto line = [&](std::string_view what, const std::unordered_set<Value>& values) {
+    std::vector<uint32_t> ids;
+    for (Value v : values) ids.push_back(v.node->id);
+    std::sort(ids.begin(), ids.end());
+    if (!ids.empty()) out += str(what, ":");
+    for (uint32_t id : ids) out += str(" %", id);
+    if (!ids.empty()) out += "\n";
+  };
+  line("in memory", p.in_memory);
+  line("apart", p.apart);
   for (const ir::Node* n : p.graph->nodes())
     if (auto it = p.groups.find(n); it != p.groups.end()) {
       out += str("one call of ", it->second.by->name, ":");

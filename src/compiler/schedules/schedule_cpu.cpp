@@ -144,6 +144,14 @@ class Scheduler {
     return work / 8 + strided_ * kStridedWork + reversed_;  // a vector's worth at a time
   }
 
+  // Of one value of an element.
+  int longest_work() const {
+    int longest = 0;
+    for (const Node* n : g_.graph->nodes())
+      if (prim_of(n) == Prim::Pointwise && !once_a_sum(g_, n)) longest = std::max(longest, work_of(n));
+    return longest;
+  }
+
   // Elements take one random number each, so that neighbours can share blocks of the generator.
   bool draws_once() const {
     const ir::Op* philox = &ops::row_of(ops::ScalarOp::Philox);
@@ -203,7 +211,8 @@ class Scheduler {
     s_.vector_outside = (reducing && !folded(last)) || picked_once_;
     bool running = folded(last) && !last.reduced;  // a scan from lane to lane
     if (running && m_.one_order) s_.width = 1;
-    constexpr double kLong = 40, kShort = 1, kLongStep = 100;  // a long body's copies take longer to compile
+    constexpr double kLong = 40, kMedium = 2, kShort = 1,
+                     kLongStep = 100;  // a long body's copies take longer to compile
     // Several vectors side by side are enough for a loop's end, but for the shortest bodies. Sums behind the vector axis have few elements,
     // often along several axes: copies of copies would be long code.
     if (s_.vector_outside && each <= kShort && vector_ + 1 == s_.axes.size()) s_.serial_unroll = 2;
@@ -213,10 +222,13 @@ class Scheduler {
     // Bodies as long as a few exponentials fill the processor by themselves, while their copies compete for registers; a
     // reduction's chain of additions gains for longer. Elements that are fetched one by one keep it busy, too.
     constexpr double kFills = 4, kFillsReducing = 8;
-    // Long sums down columns read as many neighbours of each row as registers have room for: memory sends whole pieces of rows ahead.
-    bool long_columns = s_.vector_outside && each <= kShort && !g_.domain.scanned && is_long(taps);
+    // Long sums down columns read as many neighbours of each row as registers have room for: memory sends whole pieces of rows ahead. Of longer
+    // bodies, without functions that need registers of their own, these are a few lines.
+    bool long_columns = s_.vector_outside && !g_.domain.scanned && is_long(taps);
     bool fills = gathered_ || running || each > (reducing ? kFillsReducing : kFills);
-    int copies = fills ? 1 : long_columns ? 8 : reducing ? 4 : 2;
+    int copies = fills ? 1 : long_columns && each <= kShort ? 8 : reducing ? 4 : 2;
+    if (long_columns && each <= kMedium && longest_work() < kStageWork)
+      copies = std::max(copies, static_cast<int>(kLines * kLine / (s_.width * element_bytes())));
     // Between borders a step is a whole one where all its vectors are: single vectors leave few at the borders of rows that may be short.
     if (!reducing && rows_of_unknown_length(last) && has_borders()) copies = 1;
     if (draws_once() && each <= kLong) copies = std::clamp(64 / s_.width, 1, 8);    // that share their blocks

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <brasa/threads.h>
 
@@ -101,8 +102,11 @@ void Transform<T>::split_into(int64_t rows, int64_t columns) {
 
 template <class T>
 void Transform<T>::make_chirp() {
-  int64_t n = length_, m = 1;
-  while (m < 2 * n - 1) m *= 2;
+  int64_t n = length_, m = std::numeric_limits<int64_t>::max();
+  for (int64_t size : {1, 3, 5}) {
+    while (size < 2 * n - 1) size *= 2;
+    m = std::min(m, size);
+  }
   chirp_ = Factors<double>(n), kernel_ = Factors<double>(m);
   Factors<double> conjugate(m);
   for (int64_t j = 0; j < n; ++j) {
@@ -260,11 +264,59 @@ void Transform<T>::all_frequencies(const Request<T>& r) const {
   run(all);
 }
 
+// Two real lines a, b as a + ib, of whose results A + iB those of k and of n - k are A's and B's. Where the real parts of results are asked for,
+// the lines are first made such that they have no others: X[k] and what is conjugate to X[n - k] in equal parts.
+template <class T>
+void Transform<T>::in_pairs(const Request<T>& r) const {
+  int64_t n = length_, pairs = (r.lines + 1) / 2, grain = std::max<int64_t>(1, 16384 / n);
+  bool from_reals = !r.in.im;
+  Factors<T> two(pairs * n), made(pairs * n);
+  auto each_pair = [&](const Signals<T>& s, const auto& f) {
+    runtime::parallel_for(pairs, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        for (int64_t line = 2 * p; line < std::min(2 * p + 2, r.lines); ++line)
+          f(p * n, start_of(s, line), line % 2 == 1);
+    });
+  };
+  each_pair(r.in, [&](int64_t at, int64_t start, bool second) {
+    for (int64_t k = 0; k < n; ++k) {
+      int64_t here = start + k * r.in.step, there = start + (k ? n - k : 0) * r.in.step;
+      if (from_reals) {
+        (second ? two.im : two.re)[at + k] = r.in.re[here];
+        continue;
+      }
+      T re = (r.in.re[here] + r.in.re[there]) / 2, im = (r.in.im[here] - r.in.im[there]) / 2;
+      two.re[at + k] += second ? -im : re;
+      two.im[at + k] += second ? re : im;
+    }
+  });
+  // Backward is forward with the parts exchanged; of real lines the results are conjugates.
+  bool exchanged = r.backward && !from_reals;
+  if (exchanged) std::swap(two.re, two.im);
+  forward({two.re.data(), two.im.data(), 1, {{pairs, n}}}, {made.re.data(), made.im.data(), 1, {{pairs, n}}}, pairs);
+  if (exchanged) std::swap(made.re, made.im);
+  T im_factor = r.backward ? -r.im_factor : r.im_factor;
+  each_pair(r.out, [&](int64_t at, int64_t start, bool second) {
+    for (int64_t k = 0; k < r.kept; ++k) {
+      int64_t to = start + k * r.out.step, here = at + k, there = at + (k ? n - k : 0);
+      if (!from_reals) {
+        r.out.re[to] = (second ? made.im : made.re)[here] * r.re_factor;
+        continue;
+      }
+      T re = second ? made.im[here] + made.im[there] : made.re[here] + made.re[there],
+        im = second ? made.re[there] - made.re[here] : made.im[here] - made.im[there];
+      if (r.out.re) r.out.re[to] = re / 2 * r.re_factor;
+      if (r.out.im) r.out.im[to] = im / 2 * im_factor;
+    }
+  });
+}
+
 template <class T>
 void Transform<T>::run(const Request<T>& r) const {
   if (runs_along(r)) return in_groups(r, true);
   if (fits_lanes(r.lines)) return in_groups(r, false);
   if (r.from_half) return all_frequencies(r);
+  if (r.lines > 1 && r.in.re && r.out.re && (!r.in.im || !r.out.im)) return in_pairs(r);
   Signals<T> in = r.in, out = r.out;
   if (r.backward) std::swap(in.re, in.im), std::swap(out.re, out.im);
   if (r.kept == length_ && r.re_factor == 1 && r.im_factor == 1) return forward(in, out, r.lines);

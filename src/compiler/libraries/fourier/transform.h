@@ -65,6 +65,7 @@ class Transform {
   void direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors<T>* turns = nullptr) const;
   void in_groups(Request<T> r, bool along) const;
   void all_frequencies(const Request<T>& r) const;
+  void in_pairs(const Request<T>& r) const;
   void split(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
   void chirped(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
 
