@@ -50,6 +50,11 @@ class Spread {
  private:
   int64_t first_place() const { return last_ ? 1 : 2; }
   Expr count(size_t d) const { return ceildiv(result_[d + 2], c_.x_dilation[d]); }
+  // Of a known number of results, later remainders may have one less.
+  Expr count(size_t d, int64_t remainder) const {
+    Expr results = result_[d + 2];
+    return results.is_constant() ? ceildiv(results - remainder, c_.x_dilation[d]) : count(d);
+  }
   Expr elements(size_t d) const { return shape_of(c_.x)[d + static_cast<size_t>(first_place())]; }
   Shape shape(const Shape& places) const {
     Shape out = {result_[0]};
@@ -81,23 +86,28 @@ class Spread {
 
   Value of(const Dims& remainders, const Convolved& convolved) const {
     Conv part = c_;
-    Shape size = shape_of(c_.w), places;
+    Shape size = shape_of(c_.w), places, all;
     Exprs first(size.size(), 0), step(size.size(), 1);
     bool none = false;
     for (size_t d = 0; d < c_.spatial(); ++d) {
       Taps t = taps(d, remainders[d]);
-      places.insert(places.end(), {count(d), 1});
-      none = none || t.count == 0;
+      Expr results = count(d, remainders[d]);
+      places.push_back(count(d));
+      all.insert(all.end(), {count(d), 1});
+      none = none || t.count == 0 || results.is(0);
       first[d + 2] = t.first;
       step[d + 2] = c_.x_dilation[d];
       size[d + 2] = t.count;
       part.x_dilation[d] = 1;
       part.low[d] = t.low;
-      part.high[d] = count(d) + t.count - 1 - elements(d) - t.low;
+      part.high[d] = results + t.count - 1 - elements(d) - t.low;
     }
-    if (none) return prim::full(0, shape(places), ops::dtype_of(c_.x));
+    if (none) return prim::full(0, shape(all), ops::dtype_of(c_.x));
     part.w = prim::slice(c_.w, first, size, step);
-    return prim::reshape(convolved(part), shape(places));
+    Value y = convolved(part);
+    Exprs missing;
+    for (size_t d = 0; d < shape_of(y).size(); ++d) missing.push_back(shape(places)[d] - shape_of(y)[d]);
+    return prim::reshape(zeros_behind(y, missing), shape(all));
   }
 
   Conv c_;
