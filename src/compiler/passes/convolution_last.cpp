@@ -177,7 +177,7 @@ Dims channels_to_front(size_t rank) {
 Value convolution_turned(const Conv& c, Primitives& out, const PassContext& context) {
   Conv last = c;
   size_t rank = c.spatial() + 2;
-  last.x = in_memory(prim::transpose(c.x, channels_to_end(rank)), out);
+  last.x = prim::transpose(c.x, channels_to_end(rank));
   return prim::transpose(in_memory(without_gaps(last, out, context), out), channels_to_front(rank));
 }
 
