@@ -483,7 +483,7 @@ Value convolution(Conv c, Shape result, Primitives& out, const PassContext& cont
     return all_one(c.stride) && all_one(c.w_dilation) ? convolution_of_places(c, out, context)
                                                       : convolution_by_windows(c, WindowsAre::Vectors);
   } else if (takes_winograd_of_places(c, result, context)) {
-    return winograd_of_places(c, out);
+    return winograd_of_places(c, result, out, context);
   } else if (at_least(floordiv(shape_of(c.w)[0], c.groups), lanes_of(c, context.machine), context) ||
              has_vectors_of_places(c, context)) {
     // Few results, each a sum over all places: a row's places lie at even steps.

@@ -106,7 +106,7 @@ Value from_each(const Conv& c, const Shape& result, Primitives& out) {
 Value without_gaps(const Conv& c, Primitives& out, const PassContext& context) {
   if (!takes_winograd(c, context)) return product(c, out);
   in_order(c.x, out);
-  return winograd_channels_last(c, out);
+  return winograd_channels_last(c, out, context);
 }
 
 // Weights become panels, which few places do not pay for.
