@@ -216,7 +216,7 @@ class Fuser {
     int tried = 0;
     for (size_t i = readers.size(); i-- > 0 && tried < 4; ++tried) {
       int a = find(readers[i]), b = find(c);
-      if (a != b) merge(std::min(a, b), std::max(a, b), false);
+      if (a != b && !turns(clusters_[a], clusters_[b], value)) merge(std::min(a, b), std::max(a, b), false);
     }
     readers.push_back(c);
   }
@@ -290,6 +290,26 @@ class Fuser {
     };
     for (Node* root : by.roots) walk(root->out(), member_index(root, d, index), access, seen, true);
     return even;
+  }
+
+  // Whether these kernels, side by side, would walk along different dimensions of a value. On a CPU each turns squares by itself.
+  bool turns(const Cluster& a, const Cluster& b, const Node* value) {
+    auto plain = [](const Cluster& k) { return k.kind == GroupKind::Loops && !k.domain.folds(); };
+    Domain d;
+    if (machine_.gpu || !plain(a) || !plain(b) || !compatible(a, b, d) || d.dims.empty()) return false;
+    Index index = iteration(d);
+    auto steps = [&](const Cluster& by) {
+      std::vector<std::optional<Expr>> out;
+      std::unordered_set<Element, ElementHash> seen;
+      Access access = [&](Value v, const Index& at) {
+        if (v.node == value) out.push_back(coefficient(linearise(at, type_of(v).shape), index.back()));
+      };
+      for (Node* root : by.roots) walk(root->out(), member_index(root, d, index), access, seen, true);
+      return out;
+    };
+    auto of_a = steps(a), of_b = steps(b);
+    return std::none_of(of_a.begin(), of_a.end(),
+                        [&](const auto& s) { return std::find(of_b.begin(), of_b.end(), s) != of_b.end(); });
   }
 
   // Operands and results of products whose rows would not begin at multiples of 16 bytes get longer rows in memory, where all who

@@ -5,6 +5,7 @@
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/transform.h"
+#include "ops/shapes.h"
 #include "support/checked.h"
 
 namespace brasa::compiler {
@@ -38,6 +39,15 @@ class Spread {
       c_.low[d] = c_.low[d] - below * distance;
     }
     c_.x = in_memory(bordered(c_.x, low, high, Exprs(c_.spatial(), 1), first_place()), out);
+  }
+
+  // Neighbours are results of one place and channel, in memory: all remainders read whole vectors of them.
+  void turn_weights(Primitives& out) {
+    auto places = static_cast<int64_t>(c_.spatial());
+    Dims last = ops::counted(2, places), back = {places + 1, places};
+    last.insert(last.end(), {1, 0});
+    for (int64_t d = 0; d < places; ++d) back.push_back(d);
+    c_.w = prim::transpose(in_memory(prim::transpose(c_.w, last), out), back);
   }
 
   // Places that are not asked for are cut off.
@@ -170,6 +180,7 @@ Value convolution_of_spread(const Conv& c, const Shape& result, Primitives& out,
 Value convolution_of_spread_last(const Conv& c, const Shape& result, Primitives& out, const Convolved& convolved) {
   Spread spread(c, result, true);
   spread.add_border(out);
+  spread.turn_weights(out);
   Value parts = spread.value([&](Conv part) {
     part.x = bordered(part.x, part.low, part.high, part.x_dilation, 1);
     part.low = part.high = Exprs(part.spatial(), 0);

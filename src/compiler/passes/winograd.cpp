@@ -132,16 +132,30 @@ Value apart(Value x, int64_t dim, int64_t distance) {
   return ops::split_dim(x, dim, {floordiv(shape_of(x)[dim], distance), distance});
 }
 
-// Sets of weights, results, remainders by the step, columns…, channels; made along the channels.
+// Whether neighbours along the first dimension lie beside each other in memory.
+bool lies_along_first(Value v, const Primitives& p) {
+  std::vector<Link> chain = chain_of(v, [&](Value below) { return p.in_memory.count(below) > 0; });
+  auto step = coefficient(linearise(chain.back().at, shape_of(chain.back().value)), chain.front().at[0]);
+  return step && step->is(1);
+}
+
+// Results, sets of weights, remainders by the step, columns…, channels; made along the results where they lie so, else along the channels.
 Value transformed_weights(const Conv& c, Form form, Primitives& out) {
-  Dims last = {0};
-  for (size_t d = 0; d < c.spatial(); ++d) last.push_back(static_cast<int64_t>(d) + 2);
-  last.push_back(1);
-  Value taps = apart(in_memory(prim::transpose(c.w, last), out), 1, c.stride[0].constant());
-  std::vector<Value> parts = each_of(taps, 1, form.taps);
-  Shape weights = shape_of(parts[0]);  // results, remainders, columns…, channels
+  auto places = static_cast<int64_t>(c.spatial());
+  const bool results_last = lies_along_first(c.w, out);
+  const int64_t at = !results_last, remainders = !c.stride[0].is(1);  // where the taps stand
+  Dims order = ops::counted(2, places);
+  order.push_back(1);
+  order.insert(results_last ? order.end() : order.begin(), 0);
+  Value taps = prim::transpose(c.w, order);
+  if (!results_last) taps = in_memory(taps, out);
+  std::vector<Value> parts = each_of(apart(taps, at, c.stride[0].constant()), at, form.taps);
   Value g = constants(Algorithm(form).g, ops::dtype_of(c.w), out);
-  return in_memory(combined(g, parts, with(weights, 1, form.products()), 1), out);
+  Value sets = in_memory(combined(g, parts, with(shape_of(parts[0]), at, form.products()), at), out);
+  if (!results_last) return sets;
+  Dims first = ops::counted(0, places + remainders + 1);
+  first.insert(first.begin(), places + remainders + 1);
+  return prim::transpose(sets, first);
 }
 
 // Rows of the result from those of the products, whose dimension `dim` counts the tiles.
@@ -162,7 +176,8 @@ constexpr int64_t kFewChannels = 32, kFewPlaces = 512, kFewOfLasting = 128, kFew
 // quarters of a direct sum's at most.
 std::optional<int64_t> tile_for(Expr rows, int64_t few, const PassContext& context) {
   constexpr int64_t kTile = 4, kMany = 6;  // and any number of them from here on
-  if (few == 3 && (at_least(rows, kMany, context) || at_least(rows - ceildiv(rows, kTile) * 3, 0, context))) return kTile;
+  if (few == 3 && (at_least(rows, kMany, context) || at_least(rows - ceildiv(rows, kTile) * 3, 0, context)))
+    return kTile;
   if (few != 2 || !rows.is_constant()) return std::nullopt;
   auto products = [&](int64_t tile) { return ceildiv(rows, tile).constant() * (tile + 1); };
   int64_t best = kTile;
@@ -218,7 +233,11 @@ bool takes_winograd(const Conv& c, const PassContext& context) {
   for (size_t d = 1; d < c.spatial(); ++d) places = places * floordiv(x[d + 1], c.stride[d]);
   return at_least(w[0], kFewChannels, context) && at_least(w[1], kFewChannels, context) &&
          tile_for(rows, few, context) &&
-         at_least(places, lasts(c.w, context) ? kFewOfLasting : few == 2 ? 256 : kFewPlaces, context);
+         at_least(places,
+                  lasts(c.w, context) ? kFewOfLasting
+                  : few == 2          ? 256
+                                      : kFewPlaces,
+                  context);
 }
 
 Value winograd_channels_last(const Conv& c, Primitives& out, const PassContext& context) {
@@ -256,7 +275,8 @@ Value winograd_channels_last(const Conv& c, Primitives& out, const PassContext& 
 
 bool takes_winograd_of_places(const Conv& c, const Shape& result, const PassContext& context) {
   const Shape& w = shape_of(c.w);
-  if (!is_plain(c, context) || !all_one(c.stride) || !all_constant(c.w_dilation) || !result[2].is_constant()) return false;
+  if (!is_plain(c, context) || !all_one(c.stride) || !all_constant(c.w_dilation) || !result[2].is_constant())
+    return false;
   const int64_t step = c.w_dilation[0].constant(), few = result[2].constant() / step;
   return result[2].is(few * step) && (few == 2 || few == 3) && at_least(result[0], kFewChannels, context) &&
          at_least(result[1], kFewChannels, context) && tile_for(w[2], few, context) &&
