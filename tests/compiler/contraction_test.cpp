@@ -525,6 +525,49 @@ TEST(Convolution, Winograd) {
   EXPECT_EQ(products(check(in, conv({1, 1}, {1, 1}, {1, 1}), strict)), 0);
 }
 
+// Two taps of each remainder by the step down the first dimension, in three products for two rows, four for three or five for four: steps, images
+// that are spread, so that each remainder of a place has taps of its own, and gradients by weights of such.
+TEST(Convolution, WinogradOfTwoTaps) {
+  struct Steps {
+    Shape step, distance, dilation;
+  };
+  auto conv = [](Shape low, Shape high, const Steps& s) {
+    return [=](const Values& v) {
+      return Values{prim::convolution(v[0], v[1], s.step, low, high, s.distance, s.dilation, 1)};
+    };
+  };
+  auto image = [](std::vector<int64_t> sizes) { return In{DType::Float32, std::move(sizes), -0.5, 0.5}; };
+  auto expect = [](const std::vector<In>& in, const auto& f, int64_t products, int64_t count) {
+    check_both(in, f);
+    std::vector<std::string> kernels = check(in, f).kernels;
+    EXPECT_EQ(std::count_if(kernels.begin(), kernels.end(),
+                            [&](const std::string& k) { return k.starts_with(str("contraction [", products, ",")); }),
+              count)
+        << str(kernels);
+  };
+  const Steps steps = {{2, 2}, {1, 1}, {1, 1}};
+  expect({image({6, 32, 14, 14}), image({33, 32, 4, 4})}, conv({1, 1}, {1, 1}, steps), 5, 1);
+  expect({image({10, 32, 7, 18}), image({33, 32, 4, 4})}, conv({1, 1}, {1, 1}, steps), 4, 1);
+  expect({image({15, 32, 5, 18}), image({33, 32, 4, 3})}, conv({1, 1}, {0, 1}, steps), 3, 1);
+  expect({image({5, 33, 20, 9}), image({32, 33, 6, 2})}, conv({0, 1}, {1, 0}, {{3, 1}, {1, 1}, {1, 1}}), 4, 1);
+  expect({image({5, 32, 8, 9}), image({33, 32, 2, 3})}, conv({-1, 1}, {1, 1}, {{1, 1}, {1, 1}, {1, 1}}), 5, 1);
+  expect({image({2, 32, 14, 6, 5}), image({32, 32, 4, 2, 3})},
+         conv({1, 0, 1}, {1, 1, 1}, {{2, 1, 1}, {1, 1, 1}, {1, 1, 1}}), 5, 1);
+  // Five rows fill neither tiles of four nor of three; of three taps by steps of two one remainder has one.
+  expect({image({10, 32, 10, 14}), image({33, 32, 4, 4})}, conv({1, 1}, {1, 1}, steps), 5, 0);
+  expect({image({6, 32, 14, 14}), image({33, 32, 3, 3})}, conv({1, 1}, {1, 1}, steps), 5, 0);
+  const Steps spread = {{1, 1}, {2, 2}, {1, 1}};
+  expect({image({6, 32, 7, 7}), image({33, 32, 4, 4})}, conv({2, 2}, {2, 2}, spread), 5, 4);
+  expect({image({29, 32, 3, 3}), image({33, 32, 4, 4})}, conv({2, 2}, {3, 3}, spread), 4, 2);
+  const Steps places = {{1, 1}, {1, 1}, {2, 2}};
+  expect({image({33, 6, 14, 14}), image({32, 6, 7, 7})}, conv({1, 1}, {1, 1}, places), 5, 1);
+  expect({image({32, 31, 7, 7}), image({33, 31, 3, 3})}, conv({1, 1}, {0, 0}, places), 4, 1);
+  expect({image({33, 6, 21, 14}), image({32, 6, 7, 12})}, conv({0, 1}, {3, 0}, {{1, 1}, {1, 1}, {3, 1}}), 5, 1);
+  Options strict;
+  strict.compile.numbers = Numbers::Strict;
+  check({image({6, 32, 14, 14}), image({33, 32, 4, 4})}, conv({1, 1}, {1, 1}, steps), strict);
+}
+
 // Each bound from both sides, and of images one where the sets of weights are made once.
 TEST(Convolution, WinogradFromSomeSizesOn) {
   auto takes = [](std::vector<int64_t> x, std::vector<int64_t> w, bool lasting = false) {

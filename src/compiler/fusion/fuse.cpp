@@ -235,9 +235,19 @@ class Fuser {
     int tried = 0;
     for (size_t i = readers.size(); i-- > 0 && tried < 4; ++tried) {
       int a = find(readers[i]), b = find(c);
-      if (a != b) merge(std::min(a, b), std::max(a, b), false);
+      if (a != b && !turns(clusters_[a], clusters_[b], value)) merge(std::min(a, b), std::max(a, b), false);
     }
     readers.push_back(c);
+  }
+
+  // Whether these kernels, side by side, would walk along different dimensions of a value. On a CPU each turns squares by itself.
+  bool turns(const Cluster& a, const Cluster& b, const Node* value) {
+    auto plain = [](const Cluster& k) { return k.kind == GroupKind::Loops && !k.domain.folds(); };
+    Domain d;
+    if (machine_.gpu || !plain(a) || !plain(b) || !compatible(a, b, d) || d.dims.empty()) return false;
+    auto of_a = members_.steps(a.roots, value, d), of_b = members_.steps(b.roots, value, d);
+    return std::none_of(of_a.begin(), of_a.end(),
+                        [&](const auto& s) { return std::find(of_b.begin(), of_b.end(), s) != of_b.end(); });
   }
 
   bool compatible(const Cluster& p, const Cluster& c, Domain& d) {

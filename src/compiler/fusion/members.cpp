@@ -59,15 +59,21 @@ bool Members::aligned(const std::vector<Node*>& made, const std::vector<Node*>& 
 
 bool Members::read_evenly(const std::vector<Node*>& readers, const Domain& d) {
   constexpr int64_t kShort = 4;
+  std::vector<std::optional<Expr>> all = steps(readers, nullptr, d);
+  return std::all_of(all.begin(), all.end(), [&](const std::optional<Expr>& step) {
+    return step && (machine_.gpu || (step->is_constant() && std::abs(step->constant()) <= kShort));
+  });
+}
+
+std::vector<std::optional<Expr>> Members::steps(const std::vector<Node*>& readers, const Node* value, const Domain& d) {
   Index index = iteration(d);
-  bool even = true;
+  std::vector<std::optional<Expr>> out;
   Seen seen;
   Access access = [&](Value v, const Index& at) {
-    auto step = coefficient(linearise(at, type_of(v).shape), index.back());
-    even = even && step && (machine_.gpu || (step->is_constant() && std::abs(step->constant()) <= kShort));
+    if (!value || v.node == value) out.push_back(coefficient(linearise(at, type_of(v).shape), index.back()));
   };
   for (Node* root : readers) walk(root->out(), member_index(root, d, index), access, seen, true);
-  return even;
+  return out;
 }
 
 }  // namespace brasa::compiler

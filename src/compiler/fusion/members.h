@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <unordered_set>
 #include <vector>
 
@@ -24,6 +25,9 @@ class Members {
   /// a kernel of its own would walk along rows. On a CPU steps are short, too: each element of a vector would come from another cache line,
   /// where a kernel of its own turns squares.
   bool read_evenly(const std::vector<ir::Node*>& readers, const Domain& d);
+  /// By how much the place of each of their reads of `value`, or of anything, grows along the last dimension; nothing where that is no fixed step.
+  std::vector<std::optional<ir::Expr>> steps(const std::vector<ir::Node*>& readers, const ir::Node* value,
+                                             const Domain& d);
 
  private:
   using Access = std::function<void(ir::Value, const Index&)>;

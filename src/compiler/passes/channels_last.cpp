@@ -32,15 +32,21 @@ bool is_small(const Shape& s) {
   return std::all_of(s.begin() + 2, s.end(), [](Expr e) { return e.is_constant() && e.constant() <= 11; });
 }
 Expr places_of(const Shape& s) { return ir::product(std::span(s).subspan(2)); }
-// Others are gradients by weights: their kernel is an image. Its size alone tells; or the image is one element in a border; of a single place,
-// that the graph makes the kernel.
+// Whether the graph makes it and images take the place of channels there, as in the kernel of a gradient by weights.
+bool is_of_images(Value kernel) {
+  if (prim_of(kernel) != Prim::Transpose || ir::is_input(below_views(kernel))) return false;
+  Dims order = int_args(kernel.node, 1);
+  return order[0] == 1 && order[1] == 0;
+}
+// Others are gradients by weights: their kernel is an image. Its size alone tells, or its order; or the image is one element in a border; of a
+// single place, that the graph makes the kernel. What updates weights walks along them.
 bool has_small_kernel(const Node& n) {
   const Shape& w = type_of(n.arg<Value>(1)).shape;
   Expr taps = places_of(w), places = places_of(n.types[0].shape), elements = places_of(type_of(n.arg<Value>(0)).shape);
   bool fewer = taps.is_constant() && places.is_constant() && !places.is(1) && places.constant() < taps.constant();
   bool border = elements.is(1) && !places.is(1);
   bool made = places.is(1) && !taps.is(1) && !ir::is_input(below_views(n.arg<Value>(1)));
-  return !fewer && !border && !made && is_small(w);
+  return !fewer && !border && !made && !is_of_images(n.arg<Value>(1)) && is_small(w);
 }
 
 // Of an input that has its channels last.

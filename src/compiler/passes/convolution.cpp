@@ -472,6 +472,8 @@ Value convolution(Conv c, Shape result, Primitives& out, const PassContext& cont
   if (all_one(c.stride) && all_one(c.w_dilation) && all_constant(c.x_dilation) && !all_one(c.x_dilation) &&
       !kernel_is_small(shape_of(c.w), result, context) && has_elements(c, context.facts))
     return of_spread_kernel(c, result, out, context);
+  if (!c.w_dilation[0].is(1) && takes_winograd_of_places(c, result, context))
+    return winograd_of_places(c, result, out, context);
   if (kernel_is_small(shape_of(c.w), result, context)) {
     if (all_one(c.stride) && has_known_spread(c)) return convolution_of_spread(c, result, out, context);
     if (has_long_rows(c, result, context) && !alone) return convolution_by_windows(c, WindowsAre::Rows);
@@ -483,7 +485,7 @@ Value convolution(Conv c, Shape result, Primitives& out, const PassContext& cont
     return all_one(c.stride) && all_one(c.w_dilation) ? convolution_of_places(c, out, context)
                                                       : convolution_by_windows(c, WindowsAre::Vectors);
   } else if (takes_winograd_of_places(c, result, context)) {
-    return winograd_of_places(c, out);
+    return winograd_of_places(c, result, out, context);
   } else if (at_least(floordiv(shape_of(c.w)[0], c.groups), lanes_of(c, context.machine), context) ||
              has_vectors_of_places(c, context)) {
     // Few results, each a sum over all places: a row's places lie at even steps.

@@ -106,7 +106,7 @@ Value from_each(const Conv& c, const Shape& result, Primitives& out) {
 Value without_gaps(const Conv& c, Primitives& out, const PassContext& context) {
   if (!takes_winograd(c, context)) return product(c, out);
   in_order(c.x, out);
-  return winograd_channels_last(c, out);
+  return winograd_channels_last(c, out, context);
 }
 
 // Weights become panels, which few places do not pay for.
@@ -177,7 +177,7 @@ Dims channels_to_front(size_t rank) {
 Value convolution_turned(const Conv& c, Primitives& out, const PassContext& context) {
   Conv last = c;
   size_t rank = c.spatial() + 2;
-  last.x = in_memory(prim::transpose(c.x, channels_to_end(rank)), out);
+  last.x = prim::transpose(c.x, channels_to_end(rank));
   return prim::transpose(in_memory(without_gaps(last, out, context), out), channels_to_front(rank));
 }
 

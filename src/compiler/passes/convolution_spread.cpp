@@ -5,6 +5,7 @@
 #include "compiler/passes/contraction.h"
 #include "compiler/passes/convolution.h"
 #include "compiler/passes/transform.h"
+#include "ops/shapes.h"
 #include "support/checked.h"
 
 namespace brasa::compiler {
@@ -40,6 +41,15 @@ class Spread {
     c_.x = in_memory(bordered(c_.x, low, high, Exprs(c_.spatial(), 1), first_place()), out);
   }
 
+  // Neighbours are results of one place and channel, in memory: all remainders read whole vectors of them.
+  void turn_weights(Primitives& out) {
+    auto places = static_cast<int64_t>(c_.spatial());
+    Dims last = ops::counted(2, places), back = {places + 1, places};
+    last.insert(last.end(), {1, 0});
+    for (int64_t d = 0; d < places; ++d) back.push_back(d);
+    c_.w = prim::transpose(in_memory(prim::transpose(c_.w, last), out), back);
+  }
+
   // Places that are not asked for are cut off.
   Value whole(Value parts) const {
     Shape places;
@@ -50,6 +60,11 @@ class Spread {
  private:
   int64_t first_place() const { return last_ ? 1 : 2; }
   Expr count(size_t d) const { return ceildiv(result_[d + 2], c_.x_dilation[d]); }
+  // Of a known number of results, later remainders may have one less.
+  Expr count(size_t d, int64_t remainder) const {
+    Expr results = result_[d + 2];
+    return results.is_constant() ? ceildiv(results - remainder, c_.x_dilation[d]) : count(d);
+  }
   Expr elements(size_t d) const { return shape_of(c_.x)[d + static_cast<size_t>(first_place())]; }
   Shape shape(const Shape& places) const {
     Shape out = {result_[0]};
@@ -81,23 +96,28 @@ class Spread {
 
   Value of(const Dims& remainders, const Convolved& convolved) const {
     Conv part = c_;
-    Shape size = shape_of(c_.w), places;
+    Shape size = shape_of(c_.w), places, all;
     Exprs first(size.size(), 0), step(size.size(), 1);
     bool none = false;
     for (size_t d = 0; d < c_.spatial(); ++d) {
       Taps t = taps(d, remainders[d]);
-      places.insert(places.end(), {count(d), 1});
-      none = none || t.count == 0;
+      Expr results = count(d, remainders[d]);
+      places.push_back(count(d));
+      all.insert(all.end(), {count(d), 1});
+      none = none || t.count == 0 || results.is(0);
       first[d + 2] = t.first;
       step[d + 2] = c_.x_dilation[d];
       size[d + 2] = t.count;
       part.x_dilation[d] = 1;
       part.low[d] = t.low;
-      part.high[d] = count(d) + t.count - 1 - elements(d) - t.low;
+      part.high[d] = results + t.count - 1 - elements(d) - t.low;
     }
-    if (none) return prim::full(0, shape(places), ops::dtype_of(c_.x));
+    if (none) return prim::full(0, shape(all), ops::dtype_of(c_.x));
     part.w = prim::slice(c_.w, first, size, step);
-    return prim::reshape(convolved(part), shape(places));
+    Value y = convolved(part);
+    Exprs missing;
+    for (size_t d = 0; d < shape_of(y).size(); ++d) missing.push_back(shape(places)[d] - shape_of(y)[d]);
+    return prim::reshape(zeros_behind(y, missing), shape(all));
   }
 
   Conv c_;
@@ -160,6 +180,7 @@ Value convolution_of_spread(const Conv& c, const Shape& result, Primitives& out,
 Value convolution_of_spread_last(const Conv& c, const Shape& result, Primitives& out, const Convolved& convolved) {
   Spread spread(c, result, true);
   spread.add_border(out);
+  spread.turn_weights(out);
   Value parts = spread.value([&](Conv part) {
     part.x = bordered(part.x, part.low, part.high, part.x_dilation, 1);
     part.low = part.high = Exprs(part.spatial(), 0);

@@ -18,13 +18,16 @@ using Dims = std::vector<int64_t>;
 
 namespace {
 
-// Bytes of a part's panel, and of one that is worth parts.
-struct Panel {
+// How long a part's sum is, and one that is worth parts.
+struct Lengths {
   int64_t part, worth;
 };
-// Sums over several dimensions, as images and places, read rows that are short or far apart, which nothing asks for ahead of time: their
-// parts are little more than the first cache holds.
-constexpr Panel kRows = {1 << 16, 1 << 16}, kOneRow = {1 << 18, 1 << 20};
+// A part's panel stays in the second cache. Sums over several dimensions, as images and places, read rows that are short or far apart, which
+// nothing asks for ahead of time: a tile's rows of their parts stay in the first cache, too.
+Lengths lengths(size_t dimensions, int64_t in_panel) {
+  if (dimensions > 1) return {1024, 1024};
+  return {(1 << 18) / in_panel, (1 << 20) / in_panel};
+}
 constexpr int64_t kShort = 8;          // how many times shorter than a panel's a part's sum is too short
 constexpr int64_t kWorthResult = 192;  // products that take much longer than to write their sum and to read it again
 constexpr int64_t kMostResults = 1 << 22;
@@ -156,10 +159,10 @@ Value split(const Node* n, const ir::Args& args, Primitives& out, const PassCont
   Expr rows = free_size(a.x, a.summed, a.batch), columns = free_size(b.x, b.summed, b.batch);
   Shape summed = pick(shape_of(a.x), a.summed);
   int64_t in_panel = contraction_tile(rows, columns, t, context.machine).columns() * size_of(t);
-  const Panel& panel = summed.size() > 1 ? kRows : kOneRow;
-  if (Expr all = product(summed); all.is_constant() && all.constant() <= panel.worth / in_panel) return {};
+  auto [part, worth] = lengths(summed.size(), in_panel);
+  if (Expr all = product(summed); all.is_constant() && all.constant() <= worth) return {};
   if (rows.is(1) || columns.is(1)) return {};
-  Parts parts = parts_of(summed, panel.part / in_panel, panel.worth / in_panel, context);
+  Parts parts = parts_of(summed, part, worth, context);
   // The parts' results are no more than the operands, or take little of the time and of memory.
   if (parts.count == 0) return {};
   Expr results = floordiv(product(summed), parts.length) * rows * columns;

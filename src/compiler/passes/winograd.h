@@ -10,10 +10,10 @@ bool takes_winograd(const Conv& c, const PassContext& context);
 
 /// Winograd's minimal filtering (Lavin & Gray 2016) along the first dimension of places: four results of three taps by six products in
 /// place of twelve. Each of the six is a convolution of what remains of the kernel.
-ir::Value winograd_channels_last(const Conv& c, Primitives& out);
+ir::Value winograd_channels_last(const Conv& c, Primitives& out, const PassContext& context);
 
 /// Likewise where each of three rows of results is a sum over many places, as in gradients by weights; of an image [n, channels, places…].
 bool takes_winograd_of_places(const Conv& c, const ir::Shape& result, const PassContext& context);
-ir::Value winograd_of_places(const Conv& c, Primitives& out);
+ir::Value winograd_of_places(const Conv& c, const ir::Shape& result, Primitives& out, const PassContext& context);
 
 }  // namespace brasa::compiler
