@@ -17,13 +17,14 @@ bool is_loop(const ir::Node& n) {
   return n.op == &*loop;
 }
 
-// The results of a node that derivatives read. The numbers that a row with a derivative of its own gives beside its first result are made for
-// that one: a norm's statistics, which are few beside what is read for them, or a system's factors, with whatever belongs to these.
+// The results of a node that derivatives read. The numbers that a composed row with a derivative of its own gives beside its first result are made
+// for that one: a norm's statistics, which are few beside what is read for them, or a system's factors, with whatever belongs to these.
 std::vector<ir::Value> kept_of(ir::Node& n) {
   std::vector<ir::Value> out;
-  bool loop = is_loop(n), own = n.op != ir::input_op() && ops::row_of(n).vjp, all = own && ops::row_of(n).costly,
-       beside = false;
-  for (uint32_t r = 1; r < n.types.size(); ++r) beside = beside || (own && transforms::has_tangent(n.out(r)));
+  const ops::Row* row = n.op == ir::input_op() ? nullptr : &ops::row_of(n);
+  bool loop = is_loop(n), own = row && row->vjp, all = own && row->costly, beside = false;
+  for (uint32_t r = 1; r < n.types.size() && own && !row->is_primitive(); ++r)
+    beside = beside || transforms::has_tangent(n.out(r));
   for (uint32_t r = 0; r < n.types.size(); ++r)
     if (all || (beside && r > 0) || (loop && transforms::has_tangent(n.out(r)))) out.push_back(n.out(r));
   return out;

@@ -118,6 +118,20 @@ TEST(Profile, StatisticsOfANormAreMadeOnceForACallAndItsGradient) {
   }
 }
 
+// Parts of complex numbers are kept for no derivative.
+TEST(Profile, ATransformTakesAsManyKernelsWhereItHasAGradient) {
+  int64_t kernels[2];
+  for (bool gradient : {false, true}) {
+    Tensor x = randn({6, 20}).requires_grad_(gradient);
+    (void)fft_rfft(x);
+    profile p;
+    (void)fft_rfft(x);
+    p.stop();
+    kernels[gradient] = number_of(p, Kind::Kernel);
+  }
+  EXPECT_EQ(kernels[0], kernels[1]);
+}
+
 TEST(Profile, NamesOperatorsAndTheirKernels) {
   Tensor x = rand({64, 64}, requires_grad());
   profile p;

@@ -316,7 +316,7 @@ void Transform<T>::run(const Request<T>& r) const {
   if (runs_along(r)) return in_groups(r, true);
   if (fits_lanes(r.lines)) return in_groups(r, false);
   if (r.from_half) return all_frequencies(r);
-  if (r.lines > 1 && r.in.re && r.out.re && (!r.in.im || !r.out.im)) return in_pairs(r);
+  if (convolves() && r.lines > 1 && r.in.re && r.out.re && (!r.in.im || !r.out.im)) return in_pairs(r);
   Signals<T> in = r.in, out = r.out;
   if (r.backward) std::swap(in.re, in.im), std::swap(out.re, out.im);
   if (r.kept == length_ && r.re_factor == 1 && r.im_factor == 1) return forward(in, out, r.lines);

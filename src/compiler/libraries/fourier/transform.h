@@ -60,6 +60,7 @@ class Transform {
   void split_into(int64_t rows, int64_t columns);
   void make_chirp();
   bool fits_lanes(int64_t lines) const;
+  bool convolves() const { return convolution_ || (columns_ && (columns_->convolves() || rows_->convolves())); }
   bool runs_along(const Request<T>& r) const;
   void forward(const Signals<T>& in, const Signals<T>& out, int64_t lines) const;
   void direct(const Signals<T>& in, const Signals<T>& out, int64_t lines, const Factors<T>* turns = nullptr) const;
