@@ -74,6 +74,23 @@ TEST(ChannelsLast, Spread) {
              [&](const Values& v) { return Values{prim::convolution(v[0], v[1], {1}, {4}, {3}, {3}, {1}, 1)}; });
 }
 
+// Of an odd number of results later remainders have one less, and no more are computed.
+TEST(ChannelsLast, SpreadOfUnevenRemainders) {
+  auto spread = [](const Values& v) {
+    return Values{prim::convolution(v[0], v[1], {1, 1}, {1, 1}, {1, 1}, {2, 2}, {1, 1}, 1)};
+  };
+  std::vector<In> in = {image({16, 20, 4, 4}), image({24, 20, 3, 3})};
+  check_both(in, spread);
+  auto kernels = check(in, spread).kernels;
+  auto products = [&](int64_t rows) {
+    return std::count_if(kernels.begin(), kernels.end(),
+                         [&](const std::string& k) { return k.starts_with(str("contraction [", rows, ", 24]")); });
+  };
+  EXPECT_EQ(products(16 * 4 * 4), 1) << str(kernels);
+  EXPECT_EQ(products(16 * 4 * 3), 2) << str(kernels);
+  EXPECT_EQ(products(16 * 3 * 3), 1) << str(kernels);
+}
+
 TEST(ChannelsLast, Depthwise) {
   struct Case {
     Steps steps;
@@ -178,6 +195,29 @@ TEST(ChannelsLast, GradientsByWeights) {
   auto kernels = check(in, step).kernels;
   EXPECT_TRUE(std::any_of(kernels.begin(), kernels.end(),
                           [](const std::string& k) { return k.starts_with("contraction [6,"); }));
+}
+
+// A gradient by weights whose kernel is smaller than its result: what is computed from it stays in the order of the weights.
+TEST(ChannelsLast, GradientsByWeightsInTheirOrder) {
+  auto step = [](const Values& v) {
+    auto by_channels = [](Value x) { return prim::transpose(x, {1, 0, 2, 3}); };
+    Value x = relu(conv(relu(conv(relu(conv(v[0], v[1], {})), v[2], {})), v[2], {}));
+    Value y = relu(conv(x, v[3], {2, 1, 1}));
+    Value g = prim::convolution(by_channels(x), by_channels(y), {1, 1}, {1, 1}, {0, 0}, {1, 1}, {2, 2}, 1);
+    Value mean = prim::unary("exp", by_channels(g) * 0.1) + v[4];
+    return Values{mean, v[3] - mean / (mean * mean + 1), y};
+  };
+  std::vector<In> in = {image({16, 20, 7, 7}), image({20, 20, 1, 1}), image({20, 20, 1, 1}), image({24, 20, 4, 4}),
+                        image({24, 20, 4, 4})};
+  check_both(in, step);
+  auto kernels = check(in, step).kernels;
+  auto has = [&](std::string_view start) {
+    return std::any_of(kernels.begin(), kernels.end(), [&](const std::string& k) {
+      return k.starts_with(start) && k.find("mul") != k.npos && k.find("add") != k.npos;
+    });
+  };
+  EXPECT_TRUE(has("loops [24, 20, 4, 4]")) << str(kernels);
+  EXPECT_FALSE(has("loops [20, 4, 4, 24]")) << str(kernels);
 }
 
 // A convolution and its gradient by weights, both in Winograd's form, which transforms their image once.

@@ -103,6 +103,16 @@ TEST(Dot, LongSums) {
     }
 }
 
+// Of two dimensions that are neighbours in one operand alone: 1,024 elements are one sum with any vectors, more are parts.
+TEST(Dot, SumsOverSeveralDimensions) {
+  for (int64_t outer : {4, 5}) {
+    Report report =
+        check({{DType::Float32, {48, outer, 256}, -1, 1}, {DType::Float32, {256, outer, 64}, -1, 1}},
+              [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1, 2}, {1, 0}, {}, {})}; });
+    EXPECT_EQ(report.kernels.back().find("reduce") != std::string::npos, outer == 5) << report.kernels.back();
+  }
+}
+
 Options of_unknown_sizes() {
   Options options;
   options.symbolic = true;
@@ -566,6 +576,26 @@ TEST(Convolution, WinogradOfTwoTaps) {
   Options strict;
   strict.compile.numbers = Numbers::Strict;
   check({image({6, 32, 14, 14}), image({33, 32, 4, 4})}, conv({1, 1}, {1, 1}, steps), strict);
+}
+
+// An image that is turned is written once, with its border; so are weights that all remainders read.
+TEST(Convolution, TurnsOnce) {
+  auto image = [](std::vector<int64_t> sizes) { return In{DType::Float32, std::move(sizes), -0.5, 0.5}; };
+  auto conv = [](Shape step, Shape border, Shape distance) {
+    return [=](const Values& v) {
+      return Values{prim::convolution(v[0], v[1], step, border, border, distance, {1, 1}, 1)};
+    };
+  };
+  auto copies = [](const std::vector<std::string>& kernels) {
+    return std::count_if(kernels.begin(), kernels.end(), [](const std::string& k) { return k.starts_with("loops"); });
+  };
+  auto kernels = check({image({2, 20, 18, 18}), image({33, 20, 3, 3})}, conv({2, 2}, {1, 1}, {1, 1})).kernels;
+  EXPECT_EQ(copies(kernels), 3) << str(kernels);  // of the image, the weights and the result
+  kernels = check({image({6, 32, 7, 7}), image({33, 32, 4, 4})}, conv({1, 1}, {2, 2}, {2, 2})).kernels;
+  EXPECT_EQ(std::count_if(kernels.begin(), kernels.end(),
+                          [](const std::string& k) { return k.starts_with("loops [4, 4, 32, 33]"); }),
+            1)
+      << str(kernels);
 }
 
 // Each bound from both sides, and of images one where the sets of weights are made once.

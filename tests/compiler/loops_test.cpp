@@ -302,6 +302,19 @@ TEST(Memory, Transposed) {
 }
 
 // Rows of one element beside such a copy: what they give, and what it is computed with, ends where the rows do.
+// Results that lie along different dimensions of what both read are kernels of their own, each of which turns squares.
+TEST(Memory, TurnedTwice) {
+  auto kernels = [](std::vector<int64_t> second) {
+    auto both = [&](const Values& v) {
+      return Values{prim::transpose(v[0], {2, 1, 0}) * 2, prim::transpose(v[0], second) + 1};
+    };
+    check_both({{DType::Float32, {48, 32, 64}}}, both);
+    return check({{DType::Float32, {48, 32, 64}}}, both).kernels.size();
+  };
+  EXPECT_EQ(kernels({2, 0, 1}), 2U);
+  EXPECT_EQ(kernels({2, 1, 0}), 1U);
+}
+
 TEST(Memory, TransposedRowsOfOneElement) {
   for (DType t : {DType::Int16, DType::Float32})
     for (int64_t rows : {5, 16, 40})
