@@ -1,7 +1,9 @@
 #include "compiler/passes/winograd.h"
 
+#include <array>
 #include <cmath>
 #include <optional>
+#include <span>
 
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
@@ -31,10 +33,10 @@ struct Algorithm {
   using Matrix = std::vector<std::vector<double>>;
   Matrix a, g, b;
   explicit Algorithm(Form form) {
-    static const std::vector<double> kPoints[] = {
+    static constexpr std::array<double, 5> kPoints[] = {
         {0, -1}, {0, 1, -1}, {0, 0.5, -1, 1.5}, {0, M_SQRT1_2, -M_SQRT1_2, M_SQRT2, -M_SQRT2}};
     const auto products = static_cast<size_t>(form.products()), kInfinity = products - 1;
-    const std::vector<double>& points = kPoints[products - 3];
+    const std::span points(kPoints[products - 3].data(), kInfinity);
     auto zeros = [&](int64_t rows, size_t columns) {
       return Matrix(static_cast<size_t>(rows), std::vector<double>(columns));
     };
