@@ -24,7 +24,7 @@ struct Panel {
 };
 // Sums over several dimensions, as images and places, read rows that are short or far apart, which nothing asks for ahead of time: their
 // parts are little more than the first cache holds.
-constexpr Panel kRows = {1 << 16, 1 << 16}, kOneRow = {1 << 18, 1 << 20};
+constexpr Panel kRows = {1 << 16, 1 << 16}, kOneRow = {1 << 18, 1 << 19};
 constexpr int64_t kShort = 8;          // how many times shorter than a panel's a part's sum is too short
 constexpr int64_t kWorthResult = 192;  // products that take much longer than to write their sum and to read it again
 constexpr int64_t kMostResults = 1 << 22;
