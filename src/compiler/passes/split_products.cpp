@@ -26,7 +26,7 @@ struct Lengths {
 // nothing asks for ahead of time: a tile's rows of their parts stay in the first cache, too.
 Lengths lengths(size_t dimensions, int64_t in_panel) {
   if (dimensions > 1) return {1024, 1024};
-  return {(1 << 18) / in_panel, (1 << 20) / in_panel};
+  return {(1 << 18) / in_panel, (1 << 19) / in_panel};
 }
 constexpr int64_t kShort = 8;          // how many times shorter than a panel's a part's sum is too short
 constexpr int64_t kWorthResult = 192;  // products that take much longer than to write their sum and to read it again
