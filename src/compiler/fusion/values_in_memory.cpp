@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "compiler/fusion/indexing.h"
+#include "compiler/fusion/repeats.h"
 #include "compiler/libraries/library.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/passes/words.h"
@@ -342,35 +343,6 @@ class Chooser {
   bool picks_few(const Node* n) const {
     return prim_of(n) == Prim::Gather && far_fewer(n->types[0].numel(), type_of(n->arg<Value>(0)).numel());
   }
-  static bool is_by_channel(const ir::Type& part, const ir::Type& whole) {
-    Expr few = part.numel();
-    return whole.rank() > 0 && far_fewer(few, whole.numel()) &&
-           provably_less(whole.shape.back(), few) == std::optional(false);
-  }
-  static bool differs_along_rows(const Node* broadcast) {
-    const std::vector<int64_t> dims = int_args(broadcast, 2);
-    return !dims.empty() && dims.back() + 1 == broadcast->types[0].rank() &&
-           !type_of(broadcast->arg<Value>(0)).shape.back().is(1);
-  }
-  // Whether each element is read for many, of whole dimensions that it does not have.
-  static bool repeats_often(const Node* broadcast) {
-    const ir::Type &whole = broadcast->types[0], &part = type_of(broadcast->arg<Value>(0));
-    const std::vector<int64_t> dims = int_args(broadcast, 2);
-    Expr times(1);
-    for (int64_t d = 0, next = 0; d < whole.rank(); ++d) {
-      bool has = next < std::ssize(dims) && dims[next] == d;
-      if (!has || part.shape[next].is(1)) times = times * whole.shape[d];
-      next += has;
-    }
-    return is_many(times);
-  }
-  // A size that nobody knows is thought to be no small one.
-  static bool is_many(Expr count) { return !count.is_constant() || count.constant() >= kOfSoMany; }
-  static constexpr int64_t kOfSoMany = 16;
-  static bool far_fewer(Expr few, Expr many) {
-    return few.is_constant() && many.is_constant() && few.constant() <= many.constant() / kOfSoMany;
-  }
-
   // Whether what is computed to it is, too.
   static bool is_of_integers(const Node* v) {
     std::vector<const Node*> rest{v};
