@@ -172,7 +172,7 @@ Value rows_of_tiles(const std::vector<Value>& products, Form form, int64_t dim, 
 }
 
 // Fewer channels or results are not worth the passes over memory, fewer places not the weights' sums.
-constexpr int64_t kFewChannels = 32, kFewPlaces = 512, kFewOfLasting = 128, kFewSummed = 256;
+constexpr int64_t kFewChannels = 32, kFewPlaces = 512, kFewOfTwoTaps = 256, kFewOfLasting = 128, kFewSummed = 256;
 
 // A tile for so many rows of results, or of taps where these are many, if they fill the tiles that they are cut into: the products are three
 // quarters of a direct sum's at most.
