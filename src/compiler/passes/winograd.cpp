@@ -237,7 +237,7 @@ bool takes_winograd(const Conv& c, const PassContext& context) {
          tile_for(rows, few, context) &&
          at_least(places,
                   lasts(c.w, context) ? kFewOfLasting
-                  : few == 2          ? 256
+                  : few == 2          ? kFewOfTwoTaps
                                       : kFewPlaces,
                   context);
 }
