@@ -49,7 +49,7 @@ KernelLayout layout_of(const ir::Graph& graph) {
       if (name == "thread") out.threads *= extent.constant();
       if (name == "call") out.calls = extent.constant();
     } else if (makes_array(n)) {
-      bool shared = kind == LoopOp::Stage && n->arg<std::string>(2) == "shared";
+      bool shared = is_shared(n);
       Expr bytes = n->types[0].numel() * size_of(n->types[0].dtype);
       bytes = ceildiv(bytes, 64) * 64;
       if (shared && bytes.constant() <= kDeclaredBytes) continue;

@@ -58,6 +58,10 @@ std::optional<LoopOp> loop_kind(const ir::Op* op) {
 
 bool is_constant(const ir::Node* n) { return !loop_kind(n->op) && ops::kind_of(*n) == ops::Kind::Full; }
 
+bool is_shared(const ir::Node* array) {
+  return loop_kind(array->op) == LoopOp::Stage && array->arg<std::string>(2) == "shared";
+}
+
 bool makes_array(const ir::Node* n) {
   auto kind = loop_kind(n->op);
   return kind == LoopOp::Stage || kind == LoopOp::TileProduct;

@@ -89,6 +89,9 @@ bool is_constant(const ir::Node* n);
 /// Whether it computes a local array over loops: a stage or a product by tiles.
 bool makes_array(const ir::Node* n);
 
+/// Whether it is a stage in memory that a GPU's block shares.
+bool is_shared(const ir::Node* array);
+
 /// Of a product by tiles.
 const std::string& tile_kind(const ir::Node* product);
 

@@ -44,7 +44,6 @@ void Block::place() {
     const Range& r = ranges_[k];
     return std::make_pair(r.bytes, std::min(r.end, clock_) - r.begin);
   };
-  auto at_once = [](const Range& a, const Range& b) { return a.begin < b.end && b.begin < a.end; };
   std::vector<size_t> order(ranges_.size()), placed;  // the latter by offset
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return weight(a) > weight(b); });
@@ -53,7 +52,7 @@ void Block::place() {
   for (size_t k : order) {
     int64_t end = 0, best = -1, narrowest = std::numeric_limits<int64_t>::max();
     for (size_t other : placed) {
-      if (!at_once(ranges_[k], ranges_[other])) continue;
+      if (!ranges_[k].lives_beside(ranges_[other])) continue;
       int64_t gap = offsets[other] - end;
       if (gap >= ranges_[k].bytes && gap < narrowest) {
         narrowest = gap;
@@ -92,8 +91,7 @@ void Block::reuse_recent() {
       recent.emplace_back(ranges_[*last].offset, ranges_[*last].offset + ranges_[*last].bytes);
     }
     for (const Range& other : ranges_)
-      if (&other != &r && other.begin < r.end && r.begin < other.end)
-        taken.emplace_back(other.offset, other.offset + other.bytes);
+      if (&other != &r && other.lives_beside(r)) taken.emplace_back(other.offset, other.offset + other.bytes);
     taken.emplace_back(size_, size_);
     std::sort(taken.begin(), taken.end());
     auto used = [&](int64_t at) {

@@ -27,6 +27,7 @@ class Block {
   struct Range {
     int64_t bytes, offset, begin;
     int64_t end = std::numeric_limits<int64_t>::max();
+    bool lives_beside(const Range& other) const { return begin < other.end && other.begin < end; }
   };
 
   std::vector<Range> ranges_;

@@ -28,12 +28,11 @@ struct Axis {
 /// All choices for one group, as data: heuristics write it, lowering obeys it and looks at nothing else. schedule_text.cpp names
 /// each choice once, for the printer and the parser.
 struct Schedule {
-  std::vector<Axis> axes;       // outer first
-  int width = 1, unroll = 1;    // of the vector axis
-  int serial_unroll = 1;        // of serial axes
-  bool vector_outside = false;  // the vector axis is kept, and reduced ones run inside it
-  std::vector<uint32_t>
-      staged;  // nodes kept between passes over a row: in local memory, on a GPU in what a block shares
+  std::vector<Axis> axes;        // outer first
+  int width = 1, unroll = 1;     // of the vector axis
+  int serial_unroll = 1;         // of serial axes
+  bool vector_outside = false;   // the vector axis is kept, and reduced ones run inside it
+  std::vector<uint32_t> staged;  // nodes kept in memory between passes over a row, on a GPU in what a block shares
 
   /// Along each reduced axis element i belongs to sum i % chains, each of which adds up its elements in order; these sums are added up in
   /// order, too, those of inner axes first. So no other choice gives other bits. 0: any order.

@@ -224,7 +224,7 @@ void Emitter::emit_whole_stage(const Node* n) {
     writes.emplace_back(value, address(array, at_copy(place_in_stage(n))));
   });
   for (auto [value, at] : writes) b_.CreateStore(value, at);
-  if (n->arg<std::string>(2) == "shared") barrier();
+  if (is_shared(n)) barrier();
 }
 
 void Emitter::barrier() { b_.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }

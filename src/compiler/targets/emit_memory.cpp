@@ -377,10 +377,6 @@ llvm::Value* Emitter::place_chosen(Value v, DType t) {
   return constant && constant->isNullValue() ? zeros() : nullptr;
 }
 
-bool Emitter::is_shared(const Node* array) {
-  return loop_kind(array->op) == LoopOp::Stage && array->arg<std::string>(2) == "shared";
-}
-
 void Emitter::start_stage(const Node* n) {
   const ir::Type& t = n->types[0];
   if (target_.gpu && is_shared(n)) {

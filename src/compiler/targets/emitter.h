@@ -269,7 +269,6 @@ class Emitter {
   llvm::Value* addresses(const BufferRef& p, const LaneIndex& index);
   llvm::Value* full_mask(llvm::Value* mask);
   llvm::Value* every_lane(llvm::Value* mask);
-  static bool is_shared(const ir::Node* array);
   void start_stage(const ir::Node* n);
   void emit_stage_element(const ir::Node* n);
   void emit_whole_stage(const ir::Node* n);
