@@ -288,6 +288,54 @@ TEST(Nvptx, OneAndErf) {
   EXPECT_GT(multiplications(false), 9);
 }
 
+// A GELU's derivative by tanh has 1 + tanh and 1 - tanh², of which only a reduced float is made: neither needs tanh's own digits near 0.
+TEST(Nvptx, OneLessSquaredTanh) {
+  auto ptx = [](bool tanh_too) {
+    ir::Graph graph(ir::Level::Loops);
+    graph.name = "function";
+    LoopBuilder b(graph);
+    Value x = b.buffer(DType::Float32, 128), out = b.buffer(DType::BFloat16, 128);
+    Expr i = b.loop("thread", 128);
+    Value t = b.op("tanh", {b.load(x, i)}), one = b.constant(1.0, DType::Float32);
+    Value both = b.op("mul", {b.op("add", {t, one}), b.op("sub", {one, b.op("mul", {t, t})})});
+    b.store(out, i, b.convert(tanh_too ? b.op("add", {both, t}) : both, DType::BFloat16));
+    return ptx_of(graph);
+  };
+  EXPECT_EQ(ptx(false).find("abs.f32"), std::string::npos) << ptx(false);
+  EXPECT_NE(ptx(true).find("abs.f32"), std::string::npos) << ptx(true);
+}
+
+// The greatest of bfloat16 numbers is found in pairs, before they are widened.
+TEST(Nvptx, MaximaOfPairs) {
+  ir::Graph graph(ir::Level::Loops);
+  graph.name = "maxima";
+  LoopBuilder b(graph);
+  Value x = b.buffer(DType::BFloat16, 4096), out = b.buffer(DType::Float32, 128);
+  Expr thread = b.loop("thread", 128), step = b.loop("unroll", 4), lane = b.loop("unroll", 8, 8);
+  Value v = b.convert(b.load(x, (step * 128 + thread) * 8 + lane), DType::Float32);
+  b.store(out, thread, b.reduce(v, {step, lane}, "max"));
+  std::string ptx = ptx_of(graph);
+  size_t pairs = 0, singles = 0;
+  for (size_t at = 0; (at = ptx.find("max.NaN.bf16x2", at)) != ptx.npos; ++at) ++pairs;
+  for (size_t at = 0; (at = ptx.find("max.NaN.f32", at)) != ptx.npos; ++at) ++singles;
+  EXPECT_EQ(pairs, 15U) << ptx;
+  EXPECT_EQ(singles, 1U) << ptx;
+}
+
+// A row's label is compared with a thread's neighbours in 32 bits.
+TEST(Nvptx, LabelsIn32Bits) {
+  ir::Graph graph(ir::Level::Loops);
+  graph.name = "labels";
+  LoopBuilder b(graph);
+  Value labels = b.buffer(DType::Int64, 16), out = b.buffer(DType::Float32, 16 * 1024);
+  Expr row = b.loop("block", 16), thread = b.loop("thread", 128), lane = b.loop("unroll", 8, 8);
+  Value found = b.op("eq", {b.load(labels, row), b.index(thread * 8 + lane)});
+  b.store(out, row * 1024 + thread * 8 + lane, b.convert(found, DType::Float32));
+  std::string ptx = ptx_of(graph);
+  EXPECT_EQ(ptx.find("setp.eq.s64"), std::string::npos) << ptx;
+  EXPECT_NE(ptx.find("setp.eq.s32"), std::string::npos) << ptx;
+}
+
 // What a loop writes in between does not part what it reads.
 TEST(Nvptx, NeighboursBesideSumsAreOneAccess) {
   GpuCase c;

@@ -231,6 +231,15 @@ TEST(MathOnAGpu, OneAndTanh) {
   };
   check_on_gpu(body, [](double x) { return 2 / (1 + std::exp(-2 * x)); }, 1e-3);
 }
+// Both of a GELU's derivative: what tanh lacks of 1 is right relative to 1 alone.
+TEST(MathOnAGpu, OneLessSquaredTanh) {
+  auto body = [](LoopBuilder& b, Value x) {
+    Value t = b.op("tanh", {x}), one = b.constant(1.0, DType::Float32);
+    Value both = b.op("add", {b.op("add", {one, t}), b.op("sub", {one, b.op("mul", {t, t})})});
+    return b.convert(b.convert(both, DType::Float16), DType::Float32);
+  };
+  check_on_gpu(body, [](double x) { return 2 + std::tanh(x) - std::tanh(x) * std::tanh(x); }, 1.2e-3);
+}
 // An exponential that is added to a 1: see ops/softmax.h.
 TEST(MathOnAGpu, ExpBesideOne) {
   auto body = [](LoopBuilder& b, Value x) {

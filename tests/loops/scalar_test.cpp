@@ -295,5 +295,40 @@ TEST_P(Scalars, TileProducts) {
     }
 }
 
+// Places along a row, and a number of each row that may be no place of it: lanes find it in 32 bits.
+TEST_P(Scalars, PlacesAndANumberInCommon) {
+  constexpr int64_t kColumns = 53, kStep = 3, kFirst = 2;
+  std::vector<int64_t> labels = {0,
+                                 2,
+                                 5,
+                                 158,
+                                 161,
+                                 52,
+                                 -1,
+                                 INT64_MIN,
+                                 INT64_MAX,
+                                 int64_t{1} << 31,
+                                 (int64_t{1} << 32) + 5,
+                                 (int64_t{1} << 30) + 2,
+                                 -(int64_t{1} << 32) + 2};
+  auto rows = static_cast<int64_t>(labels.size());
+  for (const char* comparison : {"eq", "ne"}) {
+    Kernel k;
+    Expr n = Expr::size(0), row = k.b.loop("parallel", n), i = k.b.loop("vector", kColumns, 16);
+    Value label = k.b.buffer(DType::Int64, n), out = k.b.buffer(DType::Float32, n * kColumns);
+    Value place = k.b.index(i * kStep + kFirst), common = k.b.load(label, row);
+    Value found = comparison[0] == 'e' ? k.b.op(comparison, {place, common}) : k.b.op(comparison, {common, place});
+    k.b.store(out, row * kColumns + i, k.b.convert(found, DType::Float32));
+    k.compile(GetParam());
+    std::vector<float> got(static_cast<size_t>(rows * kColumns), -1.0F);
+    k.run({labels.data(), got.data()}, {rows});
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < kColumns; ++c)
+        ASSERT_EQ(got[static_cast<size_t>(r * kColumns + c)],
+                  ((c * kStep + kFirst == labels[static_cast<size_t>(r)]) == (comparison[0] == 'e')) ? 1 : 0)
+            << comparison << ' ' << labels[static_cast<size_t>(r)] << " at " << c;
+  }
+}
+
 }  // namespace
 }  // namespace brasa::compiler::test

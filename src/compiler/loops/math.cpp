@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 #include <span>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "compiler/loops/compared.h"
@@ -106,17 +108,39 @@ Sum beside_one(const ir::Node* n, bool strict, bool coarse) {
   return {};
 }
 
-// Functions that are nowhere but in such sums, which is how a GELU and a sigmoid have them.
+// The function t in 1 - t², which is (1 + t)(2 - (1 + t)). Null for other nodes, and where 1 + t is not made at once.
+const ir::Node* in_rest_of_square(const ir::Node* n, bool strict, bool coarse) {
+  if (scalar_op_of(n->op) != ScalarOp::Sub || strict || !coarse) return nullptr;
+  const ir::Node *one = n->arg<ir::Value>(0).node, *square = n->arg<ir::Value>(1).node;
+  const auto* number = is_constant(one) ? one->args[0].get_if<double>() : nullptr;
+  if (!number || *number != 1 || scalar_op_of(square->op) != ScalarOp::Mul) return nullptr;
+  const ir::Node* t = square->arg<ir::Value>(0).node;
+  bool takes = scalar_op_of(t->op) == ScalarOp::Tanh && n->types[0].dtype == DType::Float32;
+  return takes && square->arg<ir::Value>(1).node == t ? t : nullptr;
+}
+
+// Functions that are nowhere but in such sums, which is how a GELU and a sigmoid have them, or in such squares, as in a GELU's derivative; and the
+// squares.
 std::set<const ir::Node*> only_beside_one(const ir::Graph& graph, bool strict, const std::vector<bool>& coarse) {
   std::set<const ir::Node*> found, others;
+  std::unordered_map<const ir::Node*, int> reads;
+  for (const ir::Node* n : graph.nodes()) n->for_each_input([&](ir::Value v) { ++reads[v.node]; });
+  for (const ir::Node* n : graph.nodes())
+    if (in_rest_of_square(n, strict, coarse[n->id]) && --reads[n->arg<ir::Value>(1).node] == 0)
+      found.insert(n->arg<ir::Value>(1).node);
   for (const ir::Node* n : graph.nodes()) {
-    Sum sum = beside_one(n, strict, coarse[n->id]);
-    if (sum) found.insert(sum.function);
+    const ir::Node* function = beside_one(n, strict, coarse[n->id]).function;
+    if (found.count(n)) function = n->arg<ir::Value>(0).node;
+    if (function) found.insert(function);
     n->for_each_input([&](ir::Value v) {
-      if (v.node != sum.function) others.insert(v.node);
+      bool in_rest = found.count(v.node) && in_rest_of_square(n, strict, coarse[n->id]);
+      if (v.node != function && !in_rest) others.insert(v.node);
     });
   }
-  std::erase_if(found, [&](const ir::Node* n) { return others.count(n) > 0; });
+  // A square whose function is computed by itself is, too.
+  std::erase_if(found, [&](const ir::Node* n) {
+    return others.count(n) || (scalar_op_of(n->op) == ScalarOp::Mul && others.count(n->arg<ir::Value>(0).node));
+  });
   return found;
 }
 
@@ -153,6 +177,7 @@ bool computes_in_double(ScalarOp op) {
 ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool strict) {
   std::vector<bool> coarse = has.gpu && !strict ? only_rounded(graph) : std::vector<bool>(graph.nodes().size());
   std::set<const ir::Node*> in_sums = only_beside_one(graph, strict, coarse);
+  std::map<const ir::Node*, X> sums;  // with 1
   std::set<MathFunction> kept = has.gpu ? std::set<MathFunction>() : often(graph, has);
   ExpandedMath result;
   result.graph = std::make_unique<ir::Graph>(graph.level());
@@ -163,14 +188,23 @@ ExpandedMath expand_math(const ir::Graph& graph, MathInstructions has, bool stri
   math::Context context(builder, result, has, strict);
   ir::ValueMap map;
   std::unordered_set<const ir::Node*> rounded = compared(graph);
+  auto with_one = [&](const ir::Node* function, X (*sum)(X)) {
+    auto [at, first] = sums.emplace(function, X{});
+    if (first) at->second = sum({map(function->arg<ir::Value>(0))});
+    return at->second;
+  };
   for (ir::Node* n : graph.nodes()) {
     if (in_sums.count(n)) continue;
     Sum sum = beside_one(n, strict, coarse[n->id]);
+    const ir::Node* in_square = in_rest_of_square(n, strict, coarse[n->id]);
     context.coarse = coarse[n->id];
     if (int i = graph.input_index(n->out()); i >= 0) {
       map.set(n->out(), out.add_input(n->types[0], graph.inputs()[i].name));
     } else if (sum && in_sums.count(sum.function)) {
-      map.set(n->out(), sum.row->sum({map(sum.function->arg<ir::Value>(0))}).v);
+      map.set(n->out(), with_one(sum.function, sum.row->sum).v);
+    } else if (in_square && in_sums.count(in_square)) {
+      X beside = with_one(in_square, math::one_plus_tanh);
+      map.set(n->out(), (beside * (2 - beside)).v);
     } else if (ScalarOp op = scalar_op_of(n->op); expands(n, op)) {
       DType t = operand_dtype(n), wide = wide_dtype(t);
       MathFunction f = function_of(n, op);

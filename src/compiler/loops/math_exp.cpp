@@ -214,7 +214,7 @@ X one_plus_exp(X x) {
 }
 
 // 2 / (1 + e^-2x): as small as it is below 0, where a difference would have lost its bits.
-X one_plus_tanh(X x) { return 2.0 * reciprocal(one_plus_exp(x * -2.0)); }
+X one_plus_tanh(X x) { return 2.0 * reciprocal(1 + op(ScalarOp::Exp2, x * (-2 * kLog2e))); }
 
 X exp_of_sum(X high, X low) {
   // What is multiplied by this has errors of its own: the terms are added to 1 last, which leaves an eighth of a last bit less.

@@ -203,6 +203,33 @@ llvm::Value* Emitter::compare_indices(ScalarOp op, const ir::Node* n) {
   return emit_compare(op, llvm::ConstantVector::get(turns), rest, DType::Int32);
 }
 
+// Places that are known numbers apart, by lane or by copy, and a number that all have in common, as a row's label is: how far it lies behind the
+// first place is found once, and equals one of these numbers of 32 bits or none. Null for others.
+llvm::Value* Emitter::compare_with_common(ScalarOp op, const ir::Node* n) {
+  constexpr int64_t kLargest = int64_t{1} << 30;
+  if (op != ScalarOp::Eq && op != ScalarOp::Ne) return nullptr;
+  for (size_t i : {0, 1}) {
+    const ir::Node* place = n->arg<Value>(i).node;
+    Value common = n->arg<Value>(1 - i);
+    if (loop_kind(place->op) != LoopOp::Index || type_of(common).dtype != DType::Int64) continue;
+    Ranges apart = analysis_.of(place) & ~analysis_.of(common.node), copies = analysis_.kind(ForKind::Unroll);
+    if (in_vector(analysis_.of(common.node)) || !(in_vector(apart) || (target_.gpu && apart & copies))) continue;
+    LaneIndex at = lane_index(at_copy(place->arg<Expr>(0)));
+    if (!at.linear || !at.stride.is_constant() || at.stride.constant() < 0) continue;
+    int64_t first = at.base->kind == ExprKind::Add || at.base.is_constant() ? at.base->value : 0;
+    if (first < 0 || first > kLargest || at.stride.constant() > kLargest / vector_.lanes) continue;
+    llvm::Value* behind = b_.CreateSub(eval(common), eval_expr(at.base - first));
+    llvm::Value* near = b_.CreateSelect(b_.CreateICmpULT(behind, i64(2 * kLargest)),
+                                        b_.CreateTrunc(behind, b_.getInt32Ty()), b_.getInt32(UINT32_MAX));
+    std::vector<llvm::Constant*> places;
+    for (int lane = 0; lane < vector_.lanes; ++lane)
+      places.push_back(b_.getInt32(static_cast<uint32_t>(first + at.stride.constant() * lane)));
+    if (places.size() == 1) return emit_compare(op, near, places[0], DType::Int32);
+    return emit_compare(op, splat(near, vector_.lanes), llvm::ConstantVector::get(places), DType::Int32);
+  }
+  return nullptr;
+}
+
 // Whether places a constant apart, divided by a number that the code knows, leave this rest: what the first lane leaves decides for all.
 // Null for others.
 llvm::Value* Emitter::leaves_rest(Expr remainder, Expr rest) {

@@ -46,8 +46,10 @@ llvm::Value* Emitter::emit_scalar(const Node* n) {
     return b_.CreateBitCast(x, like(register_type(to), x));
   }
   if (op == ScalarOp::Select) return emit_select(n);
-  if (ops::is_comparison(op))
+  if (ops::is_comparison(op)) {
     if (llvm::Value* lanes = compare_indices(op, n)) return lanes;
+    if (llvm::Value* found = compare_with_common(op, n)) return found;
+  }
   if (llvm::Value* sum = emit_fused(op, n)) return sum;
   DType t = dtype(0);
   if (is_narrow_floating(t) && (op == ScalarOp::Neg || op == ScalarOp::Abs)) {

@@ -229,6 +229,7 @@ class Emitter {
   bool split(ir::Expr e, ir::Expr& base, ir::Expr& stride);
   bool varies(ir::Expr e);
   llvm::Value* compare_indices(ScalarOp op, const ir::Node* n);
+  llvm::Value* compare_with_common(ScalarOp op, const ir::Node* n);
   llvm::Value* leaves_rest(ir::Expr remainder, ir::Expr rest);
   llvm::Value* in_32_bits(llvm::Value* index);
   llvm::Value* bound(ir::Expr symbol);

@@ -178,6 +178,8 @@ void add_simplification(llvm::legacy::PassManager& passes, llvm::TargetMachine& 
   } else if (machine.getTargetTriple().isX86()) {
     passes.add(whole_reads());
     passes.add(keep_constants());
+  } else if (machine.getTargetTriple().isNVPTX()) {
+    passes.add(packed_extrema());
   }
 }
 

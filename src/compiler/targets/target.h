@@ -59,5 +59,7 @@ llvm::FunctionPass* decide_masks();
 llvm::FunctionPass* keep_constants();
 /// For AVX-512: no read through a mask where a whole one will do.
 llvm::FunctionPass* whole_reads();
+/// For a GPU, at the end: maxima and minima of pairs of bfloat16.
+llvm::FunctionPass* packed_extrema();
 
 }  // namespace brasa::compiler
