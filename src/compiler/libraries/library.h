@@ -43,6 +43,8 @@ struct Covered {
   std::vector<ir::Value> operands;      // in memory, besides those that `place` puts there for a node inside
   /// Of those inside: others read them, too, and the call writes them besides. None of them leads to the operands of any other node of the call.
   std::vector<const ir::Node*> results = {};
+  /// Of those inside: elements that others read, too, who compute them again, of the results.
+  std::vector<const ir::Node*> repeated = {};
 };
 
 /// A function of a library that works on a device: given to a stream, and not waited for.

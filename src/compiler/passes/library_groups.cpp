@@ -75,17 +75,20 @@ void group_library_calls(Primitives& p, const PassContext& context) {
   std::vector<Node*> live = live_nodes(*p.graph);
   std::unordered_map<const Node*, int> uses = ir::count_uses(*p.graph);
   std::unordered_set<const Node*> taken;
-  // Whether nobody else reads what is computed inside but the results.
+  // Whether nobody else reads what is computed inside but the results and what others compute again.
   auto closed = [&](const Node* last, const Covered& covered) {
-    const std::vector<const Node*>&inside = covered.inside, &results = covered.results;
+    const Nodes &inside = covered.inside, &results = covered.results, &repeated = covered.repeated;
+    auto among = [](const Nodes& nodes, const Node* n) {
+      return std::find(nodes.begin(), nodes.end(), n) != nodes.end();
+    };
     std::unordered_map<const Node*, int> reads;
     auto note = [&](const Node* n) { n->for_each_input([&](Value v) { ++reads[v.node]; }); };
     note(last);
     for (const Node* n : inside) note(n);
     return std::all_of(inside.begin(), inside.end(), [&](const Node* n) {
       if (taken.count(n)) return false;
-      if (std::find(results.begin(), results.end(), n) != results.end()) return true;
-      return reads[n] == uses[n] && !p.in_memory.count({const_cast<Node*>(n), 0});
+      if (among(results, n)) return true;
+      return (reads[n] == uses[n] || among(repeated, n)) && !p.in_memory.count({const_cast<Node*>(n), 0});
     });
   };
   for (size_t k = live.size(); k-- > 0;) {

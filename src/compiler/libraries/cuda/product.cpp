@@ -168,6 +168,14 @@ bool goes_to_memory(const ir::Graph& graph, const Node& n) {
                      [](const Node* r) { return !r || prim_of(r) == Prim::Dot || prim_of(r) == Prim::Whole; });
 }
 
+// Whether those that read it are functions of elements and sums, whose kernels can compute it.
+bool computed_by_readers(const ir::Graph& graph, const Node& n) {
+  std::vector<const Node*> readers = readers_of(graph, n);
+  return std::all_of(readers.begin(), readers.end(), [](const Node* r) {
+    return r && (is_view(prim_of(r)) || prim_of(r) == Prim::Reduce || ops::row_of(*r).is_pointwise());
+  });
+}
+
 std::optional<Covered> covers(const ir::Graph& graph, const Node& n) {
   auto b = biased(n);
   // What makes more of a sum of float32 adds the bias itself: small products take longer with one.
@@ -187,15 +195,17 @@ bool reads_biased(const Node& n, const Stored& stored) {
 struct Activated {
   Activation activation;
   const Node* product = nullptr;
-  Value bias;  // none: null
+  Value bias = {};                          // none: null
+  std::vector<const Node*> functions = {};  // of those inside: behind what the function is of
 };
 bool is_rounded_product(Value v) { return prim_of(v) == Prim::Dot && type_of(v).rank() == 2 && takes(*v.node); }
 bool ends_in_product(Value v) { return is_rounded_product(v) || biased(*v.node).has_value(); }
 std::optional<Activated> activated(std::span<const Node* const> stored) {
   std::optional<Activation> a = activation_of(stored, ends_in_product);
   if (!a) return std::nullopt;
-  Activated out{std::move(*a), nullptr, {}};
+  Activated out{std::move(*a)};
   out.product = out.activation.of.node;
+  out.functions = out.activation.inside;
   if (auto b = biased(*out.product)) {
     out.product = b->product;
     out.bias = b->bias;
@@ -230,9 +240,9 @@ std::optional<Beside> made_beside(const ir::Graph& graph, const Node& n, const A
 }
 
 // Whether it takes less time to compute this behind the product than in a kernel that reads it again. Tensor cores and other instructions hardly
-// run beside each other (they share registers and power): on an H200 two dozen instructions take as long as memory takes for two tensors.
+// run beside each other (they share registers and power): on an H200 sixteen instructions take about as long as memory takes for two tensors.
 bool pays(const ir::Graph& graph, const Node& n, const Epilogue& epilogue) {
-  constexpr size_t kEachTensor = 12;
+  constexpr size_t kEachTensor = 8;
   size_t tensors = static_cast<size_t>(epilogue.operands) + epilogue.results.size();
   // A kernel of its own would sum up its results on their way.
   std::vector<const Node*> readers = readers_of(graph, n);
@@ -267,7 +277,10 @@ std::optional<Covered> covers_activated(const ir::Graph& graph, const Node& n) {
       out.inside.push_back(w);
       note(w);
     }
-    if (reads[of] != uses[of]) out.results.push_back(of);
+    // A derivative that reads these, too, computes them again of what they are of.
+    for (const Node* f : all.functions)
+      if (reads[f] != uses[f] && computed_by_readers(graph, *f)) out.repeated.push_back(f);
+    if (reads[of] != uses[of] || !out.repeated.empty()) out.results.push_back(of);
     return out;
   };
   Covered out = covered(*a, {});
