@@ -16,6 +16,7 @@
 #include "compiler/passes/large_sizes.h"
 #include "compiler/passes/pass_runner.h"
 #include "compiler/report.h"
+#include "compiler/run/equal_products.h"
 #include "compiler/run/graph_cache.h"
 #include "ir/copy.h"
 #include "ir/text.h"
@@ -137,14 +138,17 @@ std::vector<size_t> calls_of(const LoweredGraph& g, bool together) {
     if (c.after < checked.size()) checked[c.after] = true;
   for (size_t s = 0; s < out.size() && together; s += out[s]) {
     const std::vector<Lowered>& kernels = g.of_step[s]->lowered;
-    if (g.plan.steps[s].kind != GroupKind::Loops || kernels.size() != 1) continue;
-    size_t most = runtime::kMostSlots / layout_of(*kernels[0].loops).slots(), end = s + 1;
     auto fits = [&](size_t next) {
       bool free = g.of_step[next] == g.of_step[s] && !checked[next - 1] && next != g.plan.prepared;
       for (size_t a = s; a < next && free; ++a) free = independent(g.plan, a, next);
       return free;
     };
-    while (end < out.size() && end - s < most && fits(end)) out[end++] = 0;
+    size_t end = s + calls_in_one(g.plan, s, fits);
+    if (g.plan.steps[s].kind == GroupKind::Loops && kernels.size() == 1) {
+      size_t most = runtime::kMostSlots / layout_of(*kernels[0].loops).slots();
+      while (end < out.size() && end - s < most && fits(end)) ++end;
+    }
+    std::fill(out.begin() + static_cast<ptrdiff_t>(s) + 1, out.begin() + static_cast<ptrdiff_t>(end), 0);
     out[s] = end - s;
   }
   return out;
@@ -262,7 +266,9 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
       [&] {
         std::optional<LargeSizes> large;
         if (p.defined) large.emplace(*p.defined);
-        out.plan = plan(*p.graph, std::move(fused), together, {std::move(lasting), room, std::move(p.carried)},
+        bool spends = options.measure && !PassRunner::switched_off("share_products");
+        Together alike = !together ? Together::None : spends ? Together::Products : Together::WhereSmall;
+        out.plan = plan(*p.graph, std::move(fused), alike, {std::move(lasting), room, std::move(p.carried)},
                         [&](const Expr& e) { return large ? (*large)(e) : e; });
         mark_values(out.plan, graph, device_for(options));
         if (machine.gpu) mark_overwritten(out.plan);

@@ -65,7 +65,7 @@ std::string result_of(const std::string& pass, const std::string& text, const st
   }
   FusedGraph fused = fuse(*p.graph, {}, machine);
   if (pass == "fuse") return str(fused);
-  if (pass == "plan") return str(plan(*p.graph, std::move(fused), machine.gpu));
+  if (pass == "plan") return str(plan(*p.graph, std::move(fused), machine.gpu ? Together::WhereSmall : Together::None));
   std::string out;
   BRASA_CHECK(pass == "schedule", "there is no pass ", pass);
   for (const Group& g : fused.groups) {

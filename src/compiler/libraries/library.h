@@ -54,6 +54,9 @@ class DeviceCall {
   /// `tensors` are the memory of the group's inputs, then of its outputs.
   virtual void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
                    const int64_t* symbols) const = 0;
+  /// From now on it computes so many, whose tensors lie so many bytes behind those of the one before; false if it cannot. Of one whose
+  /// implementation repeats.
+  virtual bool repeat(int64_t /*count*/, std::span<const int64_t> /*apart*/) { return false; }
   /// Of what it is compiled of; null for a library's own code.
   virtual const Report* report() const { return nullptr; }
   double flops(const int64_t* symbols) const { return 2 * products(symbols); }
@@ -82,6 +85,8 @@ struct Implementation {
   void (*place)(ir::Args& args, const ir::Graph& graph, std::unordered_set<ir::Value>& in_memory) = nullptr;
   /// Whether `n` can read its operands from these values, where all of the operands' ways end: with these strides, or contiguous.
   bool (*reads)(const ir::Node& n, const std::unordered_map<const ir::Node*, std::vector<ir::Expr>>& stored) = nullptr;
+  /// Whether one call computes several groups of a single matrix each (DeviceCall::repeat).
+  bool repeats = false;
   /// Of one that covers sums besides what is summed up: the first step of a sum over these dimensions, as it takes it. Null: none.
   ir::Value (*first_sums)(ir::Value x, const std::vector<int64_t>& dims) = nullptr;
 };

@@ -7,6 +7,7 @@
 
 #include "compiler/loops/builder.h"
 #include "compiler/loops/layout.h"
+#include "compiler/run/equal_products.h"
 #include "support/error.h"
 
 namespace brasa::compiler {
@@ -57,9 +58,12 @@ class Assembler {
       bytes = bytes + t.numel() * Expr(size_of(t.dtype));
     }
     if (group.kind == GroupKind::Library) {
+      if (calls_[g] == 0) return;
       Step s;
       s.group = g;
-      s.bytes = SizeProgram(bytes);
+      s.repeats = static_cast<int64_t>(calls_[g]);
+      if (s.repeats > 1) s.apart = apart(plan_, g, g + 1);
+      s.bytes = SizeProgram(bytes * Expr(s.repeats));
       call_library(s, group, options_, facts_);
       if (s.library)
         for (size_t i : s.library->operands()) s.buffers.push_back(buffer(places[i]));
@@ -145,7 +149,7 @@ class Assembler {
       if (c.after < steps_.size()) checked[c.after] = true;
     std::vector<Batch> out;
     for (size_t s = 0; s < steps_.size();) {
-      size_t end = s + std::max<size_t>(calls_[steps_[s].group], 1);
+      size_t end = s + (steps_[s].call ? 1 : std::max<size_t>(calls_[steps_[s].group], 1));
       if (small_[s])
         while (end < steps_.size() && small_[end] && end - s < 256 && !checked[end - 1] &&
                prepares(steps_[end]) == prepares(steps_[s])) {
@@ -184,10 +188,16 @@ CompiledGraph::Parts assemble(const Graph& graph, const LoweredGraph& lowered, c
 }
 
 void call_library(Step& s, const Group& group, const CompilerOptions& options, ir::Facts& facts) {
-  if (group.library->prepare)
-    s.call = group.library->prepare(group, options, facts);
-  else
+  if (!group.library->prepare) {
     s.library = std::make_shared<LibraryStep>(group);
+    return;
+  }
+  std::unique_ptr<DeviceCall> call = group.library->prepare(group, options, facts);
+  BRASA_CHECK(s.repeats == 1 ||
+                  (s.repeats > 1 && group.library->repeats &&
+                   s.apart.size() == group.inputs.size() + group.outputs.size() && call->repeat(s.repeats, s.apart)),
+              "a call of ", group.library->name, " is not one that computes several");
+  s.call = std::move(call);
 }
 
 void put_kernels(std::vector<Step>& steps, const std::vector<LoadedKernel>& loaded) {

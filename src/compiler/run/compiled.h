@@ -36,6 +36,8 @@ struct Step {
   int64_t threads = 1;                         // GPU: of a block
   std::shared_ptr<const LibraryStep> library;  // instead of a kernel
   std::shared_ptr<const DeviceCall> call;      // instead of both
+  int64_t repeats = 1;                         // of the call, with tensors so many bytes apart
+  std::vector<int64_t> apart;
   runtime::Function function() const { return kernel.baseline ? kernel.baseline->function() : kernel.function; }
   size_t group = 0;                      // of the plan
   SizeProgram bytes;                     // that it reads and writes

@@ -46,7 +46,7 @@ void fields(A& a, Is<Step::Number> auto& n) {
 template <class A>
 void fields(A& a, Is<Step> auto& s) {
   a(s.code, s.buffers, s.first_written, s.numbers, s.sizes, s.count, s.scratch, s.grain, s.threads, s.group, s.bytes,
-    s.elements, s.results, s.steps);
+    s.elements, s.results, s.steps, s.repeats, s.apart);
 }
 template <class A>
 void fields(A& a, Is<Batch> auto& b) {

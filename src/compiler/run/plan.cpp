@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <set>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include "compiler/fusion/indexing.h"
 #include "compiler/fusion/places.h"
 #include "compiler/run/block.h"
+#include "compiler/run/equal_products.h"
 #include "compiler/run/in_place.h"
 #include "ir/text.h"
 #include "ops/algebra.h"
@@ -30,10 +32,11 @@ constexpr int kFarthest = 4000;
 
 class Planner {
  public:
-  Planner(const ir::Graph& graph, FusedGraph fused, bool together, LastingInputs lasting, Shortened shortened)
+  Planner(const ir::Graph& graph, FusedGraph fused, Together together, LastingInputs lasting, Shortened shortened)
       : graph_(graph),
         groups_(std::move(fused.groups)),
-        together_(together),
+        together_(together != Together::None),
+        joins_products_(together == Together::Products),
         lasting_(std::move(lasting.are)),
         shortened_(std::move(shortened)),
         prepared_room_(lasting.most_bytes),
@@ -47,6 +50,8 @@ class Planner {
     }
     assign_outputs();
     find_prepared();
+    sort_ = sorts();
+    if (joins_products_) join_products();
     order();
     allocate();
     return std::move(out_);
@@ -288,40 +293,81 @@ class Planner {
            std::any_of(it->second.begin(), it->second.end(), [&](size_t r) { return !prepares_[r]; });
   }
 
+  // Whether it only writes results into inputs.
+  bool late(size_t s) {
+    if (s == kAllChecks) return false;
+    size_t g = s - step(0);
+    if (copy_place_.count(g)) return true;
+    bool updates = false;
+    for (Value v : groups_[g].outputs) {
+      auto it = place_.find(v);
+      if (it == place_.end() || !readers_[v].empty()) return false;
+      bool update = it->second.kind == Place::Input;
+      if (!update && !together_) return false;
+      updates |= update;
+    }
+    return updates;
+  }
+  // Whether such groups read its results, and no others do.
+  bool late_alone_read(size_t g) {
+    bool read = false, by_late = true;
+    for (Value v : groups_[g].outputs)
+      for (size_t r : readers_[v]) {
+        read = true;
+        by_late &= late(step(r));
+      }
+    return read && by_late;
+  }
+
+  // Products that are the same wait for each other, and each of their tensors lies behind the one of the product before.
+  void join_products() {
+    auto whole = [](Value v) {
+      Expr bytes = type_of(v).numel() * Expr(size_of(type_of(v).dtype));
+      return bytes.is_constant() && bytes.constant() > 0 && bytes.constant() % kAlignment == 0;
+    };
+    auto free = [&](Value v) {
+      auto it = producer_.find(v);
+      if (ir::is_input(v) || it == producer_.end() || place_.count(v) || !whole(v)) return false;
+      const Group& g = groups_[it->second];
+      auto index = std::find(g.outputs.begin(), g.outputs.end(), v) - g.outputs.begin();
+      return !prepares_[it->second] && !copy_place_.count(it->second) && g.output_strides[index].empty();
+    };
+    auto stands = [&](size_t g) {
+      const Group& product = groups_[g];
+      return free(product.outputs[0]) && late_alone_read(g) &&
+             std::all_of(product.inputs.begin(), product.inputs.end(), free);
+    };
+    for (const std::vector<size_t>& set : equal_products(groups_, stands)) {
+      for (size_t i = 0; i <= groups_[set[0]].inputs.size(); ++i) {
+        for (size_t k = 0; k < set.size(); ++k) {
+          const Group& g = groups_[set[k]];
+          Value v = i < g.inputs.size() ? g.inputs[i] : g.outputs[0];
+          row_of_[v] = {rows_.size(), k};
+        }
+        const ir::Type& t =
+            type_of(i < groups_[set[0]].inputs.size() ? groups_[set[0]].inputs[i] : groups_[set[0]].outputs[0]);
+        rows_.push_back({t.numel().constant() * size_of(t.dtype), set.size(), {}});
+      }
+      for (size_t g : set) {
+        joined_.insert(g);
+        sort_[g] = set[0] + 1;
+      }
+    }
+  }
+
   // What is prepared comes first; then the fused order, but what only writes results into inputs comes last: such groups are many and
   // small, and run together; those that write other results too, of a GPU. Where the same groups are to stand side by side, so does,
   // before it, what only it reads.
   void order() {
-    sort_ = sorts();
     std::vector<int> waiting(next_.size());
     for (const auto& list : next_)
       for (size_t s : list) ++waiting[s];
-    auto late = [&](size_t s) {
-      if (s == kAllChecks) return false;
-      size_t g = s - step(0);
-      if (copy_place_.count(g)) return true;
-      bool updates = false;
-      for (Value v : groups_[g].outputs) {
-        auto it = place_.find(v);
-        if (it == place_.end() || !readers_[v].empty()) return false;
-        bool update = it->second.kind == Place::Input;
-        if (!update && !together_) return false;
-        updates |= update;
-      }
-      return updates;
-    };
     auto waits = [&](size_t g) {
       bool small = std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), [&](Value v) {
         const ir::Type& t = type_of(v);
         return ir::is_input(v) || (t.numel().is_constant() && t.numel().constant() * size_of(t.dtype) <= kKept);
       });
-      bool read = false, by_late = true;
-      for (Value v : groups_[g].outputs)
-        for (size_t r : readers_[v]) {
-          read = true;
-          by_late &= late(step(r));
-        }
-      return small && read && by_late;
+      return joined_.count(g) || (small && late_alone_read(g));
     };
     auto of_inputs = [&](size_t g) {
       return std::all_of(groups_[g].inputs.begin(), groups_[g].inputs.end(), ir::is_input);
@@ -397,6 +443,11 @@ class Planner {
       for (size_t i = 0; i < g.outputs.size(); ++i) {
         Value v = g.outputs[i];
         if (place_.count(v) || copy_place_.count(order_[s])) continue;
+        if (auto it = row_of_.find(v); it != row_of_.end()) {
+          Row& row = rows_[it->second.first];
+          if (!row.range) row.range = block.take(row.bytes * static_cast<int64_t>(row.left));
+          continue;
+        }
         const std::vector<Expr>& strides = g.output_strides[i];  // of longer rows
         Expr elements = strides.empty() ? type_of(v).numel() : type_of(v).shape[0] * strides[0];
         Expr bytes = aligned(elements * Expr(size_of(type_of(v).dtype)));
@@ -425,6 +476,8 @@ class Planner {
       }
       auto release = [&](Value v) {
         if (taken_over.count(v)) return;
+        if (auto it = row_of_.find(v); it != row_of_.end())
+          if (Row& row = rows_[it->second.first]; --row.left == 0) block.give_back(*row.range);
         if (auto it = range_of.find(v); it != range_of.end()) block.give_back(it->second);
         if (auto it = slot_of.find(v); it != slot_of.end()) free_slots[slots[it->second].bytes].insert(it->second);
       };
@@ -445,6 +498,9 @@ class Planner {
       total = shortened_(total + slot.bytes);
     }
     for (auto [v, range] : range_of) place_[v] = {Place::Arena, 0, block.offset(range)};
+    for (auto [v, at] : row_of_)
+      place_[v] = {Place::Arena, 0,
+                   block.offset(*rows_[at.first].range) + rows_[at.first].bytes * static_cast<int64_t>(at.second)};
     for (auto [v, slot] : slot_of) place_[v] = {Place::Arena, 0, slots[slot].offset};
     out_.arena_bytes = total;
     write_steps();
@@ -494,7 +550,7 @@ class Planner {
 
   const ir::Graph& graph_;
   std::vector<Group> groups_;
-  bool together_;
+  bool together_, joins_products_;
   std::vector<bool> lasting_, prepares_;  // by input; by group
   Shortened shortened_;
   int64_t prepared_room_;
@@ -509,12 +565,21 @@ class Planner {
   std::unordered_map<size_t, Place> copy_place_;
   std::vector<size_t> order_;
   std::vector<size_t> sort_;
+  // Tensors of equal products, which lie one behind the other.
+  struct Row {
+    int64_t bytes;  // of each
+    size_t left;    // that are still needed
+    std::optional<size_t> range;
+  };
+  std::vector<Row> rows_;
+  std::unordered_map<Value, std::pair<size_t, size_t>> row_of_;  // and its place there
+  std::unordered_set<size_t> joined_;
   Plan out_;
 };
 
 }  // namespace
 
-Plan plan(const ir::Graph& graph, FusedGraph fused, bool together, LastingInputs lasting, Shortened shortened) {
+Plan plan(const ir::Graph& graph, FusedGraph fused, Together together, LastingInputs lasting, Shortened shortened) {
   drop_reshapes(graph, fused.groups);
   return Planner(graph, std::move(fused), together, std::move(lasting), std::move(shortened)).run();
 }

@@ -47,9 +47,12 @@ struct LastingInputs {
   std::vector<CarriedCopy> carried = {};
 };
 
-/// `together`: groups that are the same stand side by side where that costs little memory, for launches of several.
+/// Which groups that are the same stand side by side, for launches and calls of several: where that costs little memory, or products for which
+/// nobody waits, too, whose operands then live longer.
+enum class Together : uint8_t { None, WhereSmall, Products };
+
 Plan plan(
-    const ir::Graph& graph, FusedGraph fused, bool together = false, LastingInputs lasting = {},
+    const ir::Graph& graph, FusedGraph fused, Together together = Together::None, LastingInputs lasting = {},
     Shortened shortened = [](const ir::Expr& e) { return e; });
 
 /// What a scatter or a library made and a reshape alone reads, whose result is a new tensor, has all its elements in that order: it is made

@@ -374,6 +374,12 @@ class ProductCall final : public MeasuredCall {
     out->work = SizeProgram(Expr(kAloneWorkspace));
     return out;
   }
+  bool repeat(int64_t count, std::span<const int64_t> apart) override {
+    count_ = SizeProgram(Expr(count));
+    for (Located* l : {&left_, &right_}) l->steps[0] = SizeProgram(Expr(apart[l->tensor] / size_of(l->dtype)));
+    batch_ = SizeProgram(Expr(apart[result_at_] / size_of(result_)));
+    return true;
+  }
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
     runtime::cuda::run_product(
@@ -432,7 +438,8 @@ constexpr Implementation product(std::string_view library, decltype(Implementati
           .supports = supports,
           .prepare = prepare,
           .place = place,
-          .reads = reads};
+          .reads = reads,
+          .repeats = true};
 }
 
 }  // namespace
