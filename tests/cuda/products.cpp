@@ -98,6 +98,46 @@ TEST(Products, TheSumAloneIsWanted) {
   EXPECT_EQ(with_bias(), 0);
 }
 
+// Gradients by the weights of equal layers, for which an optimizer's updates alone wait, are one call with max-autotune.
+TEST(Products, GradientsOfEqualLayersAreOneCall) {
+  constexpr int kLayers = 5;
+  auto train = [&](Device device, const char* mode, int& calls) {
+    manual_seed(4);
+    nn::Sequential net;
+    for (int i = 0; i < kLayers; ++i) net->push_back(nn::Linear(16, 16));
+    net->to(device);
+    Tensor x = randn({32, 16}).to(device), target = randn({32, 16}).to(device);
+    auto step = [&] {
+      AutocastMode autocast(device.type(), kBFloat16);
+      Tensor y = x;
+      for (size_t i = 0; i < net->size(); ++i) y = (net[i]->as<nn::Linear>()->forward(y) + y).tanh();
+      Tensor loss = (y - target).to(kFloat32).square().mean();
+      std::vector<Tensor> p = net->parameters(), gradients = autograd::grad({loss}, p);
+      NoGradGuard guard;
+      for (size_t i = 0; i < p.size(); ++i) p[i].sub_(gradients[i], 0.3);
+      return loss.detach();
+    };
+    auto compiled = mode ? compile(step, {.mode = mode}) : compile(step, {.backend = "eager"});
+    for (int i = 0; i < 4; ++i) compiled();
+    Counted products("cublasLtMatmul");
+    compiled();
+    calls = products();
+    std::vector<Tensor> out;
+    for (const Tensor& t : net->parameters()) out.push_back(t.detach().cpu());
+    return out;
+  };
+  int calls = 0, alone = 0, joined = 0;
+  std::vector<Tensor> want = train(kCPU, nullptr, calls), one = train(Device("emu"), "default", alone),
+                      got = train(Device("emu"), "max-autotune-no-cudagraphs", joined);
+  EXPECT_EQ(alone, 3 * kLayers - 1);
+  EXPECT_EQ(joined, alone - (kLayers - 1));
+  for (size_t i = 0; i < want.size(); ++i) {
+    // What bfloat16 rounds in five layers and five steps.
+    EXPECT_TRUE(allclose(got[i], want[i], 2e-2, 2e-2)) << i;
+    EXPECT_TRUE(allclose(got[i], one[i], 2e-3, 2e-3)) << i;
+  }
+}
+
 // Biases that lie in steps, results whose rows get longer, empty sums.
 TEST(Products, AnyLayout) {
   Device emu("emu");
