@@ -234,7 +234,8 @@ class Contraction {
         return e == places.ranges[0] ? std::optional(batch_at_) : std::nullopt;
       });
       lines += more;
-      for (int64_t c = 0; c < tile_; c += step) l_.b().prefetch(buffer, first + c);
+      // Of rows that begin within a line the one before brought the first.
+      for (int64_t c = 0; c < tile_; c += step) l_.b().prefetch(buffer, first + (std::min(c + step, tile_) - 1));
     };
     for (const Places::Access& a : places.accesses)
       if (Value buffer = l_.input_buffer(a.input)) prefetch(buffer, a.place, INT64_MAX);
