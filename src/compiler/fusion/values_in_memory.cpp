@@ -289,22 +289,24 @@ class Chooser {
     tensors_[n->id] = {v.node};
   }
 
-  // Whether a product's kernel makes all of it, with constants and values for each channel, as a bias: it lies in memory in the product's place
-  // then, and its readers need not make it again.
+  // Whether a product's kernel makes all of it with values for each channel, as a bias: it lies in memory in the product's place then, and its
+  // readers need not make it again. A factor alone takes them less time than what follows a tile.
   bool ends_product(const Node* n) const {
     if (gpu_) return false;
     while (is_view(prim_of(n)) && !memory_[n->id]) n = n->arg<Value>(0).node;
     const int64_t bytes = size_of(n->types[0].dtype);
+    bool added = false;
     while (prim_of(n) == Prim::Pointwise && !memory_[n->id]) {
       std::vector<const Node*> whole;
       each_read(n, [&](Value v) {
         bool repeated = prim_of(v) == Prim::Broadcast && is_near_all(v.node->arg<Value>(0), v.node);
+        added |= repeated;
         if (!repeated && !is_leaf(prim_of(v))) whole.push_back(v.node);
       });
       if (whole.size() != 1 || users_[whole[0]->id] > 1) return false;
       n = whole[0];
     }
-    return prim_of(n) == Prim::Dot && !library_[n->id] && bytes <= size_of(n->types[0].dtype);
+    return added && prim_of(n) == Prim::Dot && !library_[n->id] && bytes <= size_of(n->types[0].dtype);
   }
 
   // Whether a value takes little to make again from inputs, which are in memory anyway, once what it repeats along whole dimensions, as a mean,
