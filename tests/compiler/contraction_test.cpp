@@ -27,6 +27,23 @@ TEST(Dot, Sizes) {
                    [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {0}, {}, {})}; });
 }
 
+// Columns behind the last whole panel are fewer vectors, the last one of them full or not, in the task of that panel alone.
+TEST(Dot, RestOfColumns) {
+  for (int64_t columns : {53, 80, 197, 331})
+    for (int64_t rows : {5, 197}) {
+      auto product = [](const Values& v) { return prim::dot_general(v[0], v[1], {2}, {1}, {0}, {0}); };
+      std::vector<In> types = {{DType::Float32, {3, rows, 24}}, {DType::Float32, {3, 24, columns}}};
+      check_both(types, [&](const Values& v) { return Values{product(v)}; });
+      types.push_back({DType::Float32, {columns}});
+      check_both(types, [&](const Values& v) {
+        Value out = product(v);
+        return Values{out + prim::broadcast(v[2], ops::shape_of(out), {2})};
+      });
+      types = {{DType::Float32, {rows, 40}}, {DType::Float32, {columns, 40}}};
+      check_both(types, [](const Values& v) { return Values{prim::dot_general(v[0], v[1], {1}, {1}, {}, {})}; });
+    }
+}
+
 // Weights from beyond the second cache: the loop that sums a tile asks for its part of the next panel, in whichever loops the vectors are.
 TEST(Dot, NextPanel) {
   for (const char* target : {"x86-64+avx2", "x86-64+avx512"}) {

@@ -106,7 +106,7 @@ class Chooser {
       // Of few tensors more is computed again than of many, which would all be read again.
       bool again = users_[n->id] > 1 && meeting_[n->id] == kNowhere, few = tensors_[n->id].size() <= kFewTensors;
       int limit = few ? recompute_ : std::min(recompute_, kCheap);
-      if (again && cost > limit && !is_made_of_inputs(n, limit)) materialise_source(n);
+      if (again && (ends_product(n) || (cost > limit && !is_made_of_inputs(n, limit)))) materialise_source(n);
       if (is_large(n)) count_parts(n);
       if (is_large(n) || narrows_result(n)) memory_[n->id] = true;
       repeated_operands(n);
@@ -287,6 +287,26 @@ class Chooser {
     if (v.node == n) return;
     cost_[n->id] = leaves_[n->id] = 1;
     tensors_[n->id] = {v.node};
+  }
+
+  // Whether a product's kernel makes all of it with values for each channel, as a bias: it lies in memory in the product's place then, and its
+  // readers need not make it again. A factor alone takes them less time than what follows a tile.
+  bool ends_product(const Node* n) const {
+    if (gpu_) return false;
+    while (is_view(prim_of(n)) && !memory_[n->id]) n = n->arg<Value>(0).node;
+    const int64_t bytes = size_of(n->types[0].dtype);
+    bool added = false;
+    while (prim_of(n) == Prim::Pointwise && !memory_[n->id]) {
+      std::vector<const Node*> whole;
+      each_read(n, [&](Value v) {
+        bool repeated = prim_of(v) == Prim::Broadcast && is_near_all(v.node->arg<Value>(0), v.node);
+        added |= repeated;
+        if (!repeated && !is_leaf(prim_of(v))) whole.push_back(v.node);
+      });
+      if (whole.size() != 1 || users_[whole[0]->id] > 1) return false;
+      n = whole[0];
+    }
+    return added && prim_of(n) == Prim::Dot && !library_[n->id] && bytes <= size_of(n->types[0].dtype);
   }
 
   // Whether a value takes little to make again from inputs, which are in memory anyway, once what it repeats along whole dimensions, as a mean,

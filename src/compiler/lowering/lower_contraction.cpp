@@ -30,17 +30,26 @@ class Contraction {
   }
 
   Lowered run() {
-    s_.threads ? declare_gpu() : s_.matrix_tiles ? declare_matrix_tiles() : declare();
-    Expressions& e = l_.expressions();
-    Value product;
-    if (s_.matrix_tiles) product = matrix_tile();
-    if (s_.stage_tile) product = kept_tile();
-    e.set_hook([&](Value v, const Index&, Value) -> Value {
+    l_.expressions().set_hook([&](Value v, const Index&, Value) -> Value {
       if (v.node != dot_) return {};
-      if (!product) product = l_.b().convert(sum(), dot_->types[0].dtype);
-      return product;
+      if (!product_) product_ = l_.b().convert(sum(), dot_->types[0].dtype);
+      return product_;
     });
-    bool kept = s_.matrix_tiles || s_.stage_tile;  // its rows end with the result's
+    s_.threads ? declare_gpu() : s_.matrix_tiles ? declare_matrix_tiles() : declare();
+    store_tile(s_.stage_tile);
+    if (s_.rest) {
+      declare_rest();
+      store_tile(true);
+    }
+    return l_.finish(s_);
+  }
+
+ private:
+  void store_tile(bool staged) {
+    Expressions& e = l_.expressions();
+    if (!s_.threads && !s_.matrix_tiles) prefetch_rows();
+    product_ = s_.matrix_tiles ? matrix_tile() : staged ? kept_tile() : Value{};
+    bool kept = s_.matrix_tiles || staged;  // its rows end with the result's
     Value mask = e.both(kept || whole_tiles(rows_, s_.rows) ? Value{} : e.within(m_at_, 0, rows_), within_columns());
     Index index = in_batch({m_at_, n_at_});
     for (size_t i = 0; i < g_.graph->outputs().size(); ++i) {
@@ -48,15 +57,13 @@ class Contraction {
       Index at = member_index(v.node, g_.domain, index);
       l_.b().store(l_.output_buffer(i), l_.output_place(i, at), e.at(v, at, mask), mask);
     }
-    return l_.finish(s_);
   }
 
- private:
   void declare() {
     LoopBuilder& b = l_.b();
     tile_ = s_.along_k ? s_.vectors : s_.vectors * s_.width;
     if (columns_.is_constant() && columns_.constant() < tile_) tile_ = few_columns();
-    Expr tiles = ceildiv(rows_, s_.rows), panels = ceildiv(columns_, tile_);
+    Expr tiles = ceildiv(rows_, s_.rows), panels = s_.rest ? floordiv(columns_, tile_) : ceildiv(columns_, tile_);
     Pieces pieces = pieces_of(panels, s_.panel_blocks ? Expr(s_.panel_blocks) : panels);
     int64_t step_bytes = s_.rows * size_of(type_of(operand(0)).dtype);
     Expr in_block =
@@ -66,13 +73,29 @@ class Contraction {
     Expr rows = loop("parallel", row_tiles.count), piece = s_.panel_blocks ? loop("parallel", pieces.count) : Expr(0);
     Expr panel = piece * pieces.size + loop("serial", s_.panel_blocks ? pieces.inside(piece) : panels);
     tiles_in_block_ = row_tiles.inside(rows);
-    tile_in_block_ = loop("serial", tiles_in_block_);
-    row_tile_ = rows * row_tiles.size + tile_in_block_;
+    first_row_tile_ = rows * row_tiles.size;
+    last_piece_ = floordiv(piece + 1, pieces.count);
+    first_column_ = panel * Expr(tile_);
+    declare_tile(tiles_in_block_);
+  }
+
+  // Tiles of the columns behind the last panel, which are fewer vectors: in the task of that panel, no tile in others.
+  void declare_rest() {
+    first_column_ = floordiv(columns_, tile_) * Expr(tile_);
+    tile_ = int64_t{s_.rest} * s_.width;
+    staged_rows_ = {};
+    declare_tile(tiles_in_block_ * last_piece_);
+  }
+
+  void declare_tile(Expr tiles) {
+    LoopBuilder& b = l_.b();
+    tile_in_block_ = loop("serial", tiles);
+    row_tile_ = first_row_tile_ + tile_in_block_;
     unroll_ = b.loop("unroll", s_.rows);
     m_at_ = row_tile_ * Expr(s_.rows) + unroll_;
-    first_column_ = panel * Expr(tile_);
-    lane_ = s_.along_k ? b.loop("unroll", tile_) : vector_of_columns(s_.vectors);
+    lane_ = s_.along_k ? b.loop("unroll", tile_) : vector_of_columns(vectors());
     n_at_ = first_column_ + lane_;
+    k_loops_.clear();
     for (size_t i = 0; i < k_.size(); ++i) k_loops_.push_back(sum_loop(i));
     k_at_ = k_loops_;
   }
@@ -102,13 +125,12 @@ class Contraction {
   // What follows the product is computed row by row from the finished tile: beside it, the accumulators would lose their registers.
   Value kept_tile() {
     LoopBuilder& b = l_.b();
-    prefetch_rows();
     return element_of(b.stage(b.convert(sum(), dot_->types[0].dtype), {unroll_, lane_}));
   }
 
   Value element_of(Value tile) {
     LoopBuilder& b = l_.b();
-    Expr row = b.loop("serial", rows_of_tile()), column = vector_of_columns(few_of(s_.vectors));
+    Expr row = b.loop("serial", rows_of_tile()), column = vector_of_columns(few_of(vectors()));
     m_at_ = row_tile_ * Expr(s_.rows) + row;
     n_at_ = first_column_ + column;
     return b.load(tile, row * tile_ + column);
@@ -212,7 +234,8 @@ class Contraction {
         return e == places.ranges[0] ? std::optional(batch_at_) : std::nullopt;
       });
       lines += more;
-      for (int64_t c = 0; c < tile_; c += step) l_.b().prefetch(buffer, first + c);
+      // Of rows that begin within a line the one before brought the first.
+      for (int64_t c = 0; c < tile_; c += step) l_.b().prefetch(buffer, first + (std::min(c + step, tile_) - 1));
     };
     for (const Places::Access& a : places.accesses)
       if (Value buffer = l_.input_buffer(a.input)) prefetch(buffer, a.place, INT64_MAX);
@@ -240,6 +263,9 @@ class Contraction {
     k_at_ = k_loops_ = {b.loop("serial", k_[0], 1, 1)};
   }
 
+  bool in_rest() const { return s_.rest && tile_ == int64_t{s_.rest} * s_.width; }
+  // Of a row of this tile.
+  int64_t vectors() const { return std::min<int64_t>(s_.vectors, (tile_ + s_.width - 1) / s_.width); }
   // As many of a row's vectors side by side as divide them into even steps; more make longer code, not faster code.
   static int64_t few_of(int64_t vectors) { return vectors % 2 == 0 ? 2 : vectors % 3 == 0 ? 3 : vectors; }
   Expr vector_of_columns(int64_t copies) {
@@ -251,7 +277,8 @@ class Contraction {
   // Whole tiles lie within the result, which is not seen from a place in one of them.
   static bool whole_tiles(Expr size, int64_t tile) { return provably_divisible(size, tile); }
   Value within_columns() {
-    return whole_tiles(columns_, tile_) ? Value{} : l_.expressions().within(n_at_, 0, columns_);
+    bool whole = (s_.rest && !in_rest()) || whole_tiles(columns_, tile_);
+    return whole ? Value{} : l_.expressions().within(n_at_, 0, columns_);
   }
   static Expr inside(Expr at, Expr size, int64_t tile) {
     return whole_tiles(size, tile) || provably_less(at, size) == std::optional(true) ? at : min(at, size - 1);
@@ -301,7 +328,7 @@ class Contraction {
   }
 
   Value sum() {
-    if (s_.next_panel) prefetch_panel();
+    if (s_.next_panel && !in_rest()) prefetch_panel();
     if (in_words()) return sum_of_words();
     return l_.b().reduce(product(), k_loops_, "add");
   }
@@ -412,9 +439,9 @@ class Contraction {
   Expr rows_, columns_;
   ir::Shape k_;       // what is summed over
   int64_t tile_ = 0;  // columns
-  Expr batch_at_, row_tile_, unroll_, first_column_, lane_, m_at_, n_at_;
+  Expr batch_at_, first_row_tile_, last_piece_, row_tile_, unroll_, first_column_, lane_, m_at_, n_at_;
   std::vector<Expr> k_loops_, k_at_;  // the loops that sum; where the operands are read
-  Value staged_rows_, tile_rows_;
+  Value product_, staged_rows_, tile_rows_;
   Expr tile_in_block_, tiles_in_block_;
 };
 

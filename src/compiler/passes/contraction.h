@@ -11,6 +11,8 @@ struct ContractionTile {
   int columns() const { return vectors * lanes; }
 };
 ContractionTile contraction_tile(ir::Expr m, ir::Expr n, DType dtype, const Machine& machine);
+/// So many vectors are what its whole tiles leave of the columns, if that is less than a tile; else 0.
+int rest_of(const ContractionTile& tile, int64_t columns);
 /// The same; facts tell few columns of an unknown number apart, which fill fewer vectors, or one more. The width of the panels tells schedules.
 ContractionTile contraction_tile(ir::Expr m, ir::Expr n, DType dtype, const PassContext& context);
 

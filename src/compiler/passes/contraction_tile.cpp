@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/lowering/expressions.h"
 #include "compiler/passes/contraction.h"
@@ -17,22 +18,27 @@ ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const Machine& mac
   for (int v = 1; v <= 6; ++v)
     for (int r = 1; r <= kMostRows; ++r) {
       if (r * v + v + 1 > registers) continue;
-      double waste = 1;
-      auto padded = [](int64_t size, int64_t tile) {
-        return static_cast<double>((size + tile - 1) / tile * tile) / static_cast<double>(std::max<int64_t>(size, 1));
-      };
-      // A tile that a size does not fill wastes work. Of an unknown one a long one is assumed, and columns are those of some layer.
-      if (m.is_constant()) waste *= padded(m.constant(), r);
-      waste *= padded(n.is_constant() ? n.constant() : kLayer, v * lanes);
+      auto part = [](int64_t size, double of) { return static_cast<double>(std::max<int64_t>(size, 1)) / of; };
       // For each k: r * v multiply-adds, v + r loads (two of each a cycle), at least 4 cycles latency for each accumulator.
-      double cycles = std::max({r * v / 2.0, (v + r) / 2.0, 4.0}) + 0.5;
-      double cost = waste * cycles / (r * v);
+      auto cycles = [&](int v) { return std::max({r * v / 2.0, (v + r) / 2.0, 4.0}) + 0.5; };
+      // A tile that a size does not fill wastes work. Of an unknown one a long one is assumed, and columns are those of some layer.
+      const ContractionTile tile{r, v, lanes};
+      int64_t columns = n.is_constant() ? n.constant() : kLayer;
+      int rest = n.is_constant() ? rest_of(tile, columns) : 0;
+      int64_t panels = (columns + tile.columns() - 1) / tile.columns() - (rest > 0);
+      double cost = (static_cast<double>(panels) * cycles(v) + (rest ? cycles(rest) : 0)) / (r * part(columns, lanes));
+      if (m.is_constant()) cost *= std::ceil(part(m.constant(), r)) / part(m.constant(), r);
       if (cost < best_cost * 0.999) {
         best_cost = cost;
         best = {r, v, lanes};
       }
     }
   return best;
+}
+
+int rest_of(const ContractionTile& tile, int64_t columns) {
+  auto vectors = static_cast<int>((columns % tile.columns() + tile.lanes - 1) / tile.lanes);
+  return columns > tile.columns() && vectors < tile.vectors ? vectors : 0;
 }
 
 ContractionTile contraction_tile(Expr m, Expr n, DType dtype, const PassContext& context) {

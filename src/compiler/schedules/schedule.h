@@ -41,6 +41,7 @@ struct Schedule {
   ir::Expr chains_of(const Axis& axis) const;
 
   int rows = 1, vectors = 1;  // contraction: register tile
+  int rest = 0;               // if not 0: the columns behind the last whole panel are one of so many vectors
   bool along_k = false;       // its vectors run along k: a tile has so many columns as it has vectors
   int neighbours = 1;         // so many along k are one step, a word of each operand
   bool matrix_tiles = false;  // rows x vectors are tiles of the processor's

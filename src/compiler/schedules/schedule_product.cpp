@@ -52,7 +52,6 @@ class Product {
     for (size_t d = batched + 1; d < rows.size(); ++d) k = k * rows[d];
     Value first = dot->arg<Value>(0), second = dot->arg<Value>(1);
     if (m_.tiles && sums == 1 && in_tiles(second, batched + 1, batched)) return matrix_tiles(m, n, k, batch, first);
-    s_.stage_tile = true;
     ContractionTile tile = contraction_tile(m, n, type_of(first).dtype, m_);
     if (auto few = few_columns(second, n, tile, batched, sums))
       tile = contraction_tile(m, *few, type_of(first).dtype, m_);
@@ -92,6 +91,9 @@ class Product {
     s_.rows = tile.rows;
     s_.vectors = tile.vectors;
     s_.width = tile.lanes;
+    if (!s_.along_k && n.is_constant()) s_.rest = rest_of(tile, n.constant());
+    // Sums that are the result go to memory from registers, but through masks, where a tile is kept in between.
+    s_.stage_tile = s_.along_k || !is_result(dot) || !(s_.rest || provably_divisible(n, tile.columns()));
     s_.k_unroll = s_.long_step() || s_.along_k || (k.is_constant() && k.constant() / s_.neighbours % 2) ? 1 : 2;
     // Few numbers are places each by itself, where each place is found by divisions.
     if (!b.along_k && sums == 1 && !words && k.is_constant() && k.constant() > 1 && k.constant() <= kSpelledOut)
@@ -103,7 +105,7 @@ class Product {
     if (words) s_.stage_rows = !of_words(first) && (s_.stage_rows || !a.along_k->is(1) || a.converted);
     auto size = [](Expr e, int64_t unknown) { return e.is_constant() ? std::max<int64_t>(e.constant(), 1) : unknown; };
     int64_t blocks = (size(m, 512) + tile.rows - 1) / tile.rows, columns = s_.along_k ? tile.vectors : tile.columns(),
-            panels = (size(n, 512) + columns - 1) / columns;
+            panels = (size(n, 512) + columns - 1) / columns - (s_.rest > 0);
     int64_t tasks = size(batch, 1) * blocks, enough = 16 * m_.threads;
     // A panel that fits in the first cache is used for several rows; a task has all panels of its rows.
     int64_t bytes = size_of(type_of(second).dtype), row_bytes = tile.rows * size(k, 512) * bytes,
@@ -137,6 +139,12 @@ class Product {
     s_.panel_blocks = static_cast<int>(n.is_constant() ? std::max<int64_t>(panels / pieces, 1) : kUnknownPanels);
     work_ = static_cast<double>(in_block * tile.rows) * static_cast<double>(size(n, 512)) /
             static_cast<double>(pieces) * static_cast<double>(size(k, 512)) / tile.lanes;
+  }
+
+  // Whether nothing follows the product.
+  bool is_result(const Node* dot) const {
+    const auto& outputs = g_.graph->outputs();
+    return outputs.size() == 1 && outputs[0].value.node == dot;
   }
 
   // Parts of at most so many, each as large as the others.

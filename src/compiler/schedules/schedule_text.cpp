@@ -19,6 +19,7 @@ constexpr Choice<int> kNumbers[] = {
     {"chains", &Schedule::chains},
     {"rows", &Schedule::rows},
     {"vectors", &Schedule::vectors},
+    {"rest", &Schedule::rest},
     {"row blocks", &Schedule::row_blocks},
     {"row least", &Schedule::row_least},
     {"row pieces", &Schedule::row_pieces},
