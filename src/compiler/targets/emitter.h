@@ -139,6 +139,7 @@ class Emitter {
   void in_each_part(const std::vector<Border>& borders, const std::vector<ir::Expr>& parts, llvm::Value* end,
                     const std::function<void(llvm::Value* begin, llvm::Value* end)>& part);
   void emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end);
+  void emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int width, int copies);
   void emit_even_steps(const Loop& loop, const std::vector<Border>& borders, ir::Expr n, llvm::Value* end);
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
