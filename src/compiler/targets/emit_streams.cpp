@@ -95,13 +95,12 @@ void Emitter::emit_lines(const std::vector<Border>& borders, const Loop& loop, l
   anywhere_ = true;
   few(i64(0), begin);
   llvm::Value* done = begin;
-  std::vector<int> steps = {f.unroll};
-  if (f.unroll > 1) steps.push_back(1);
+  int of_line = 1;
+  for (const Node* store : streamed)
+    of_line = std::max(of_line, static_cast<int>(kLine / (size_of(type_of(store->arg<Value>(0)).dtype) * f.width)));
+  std::vector<int> steps = {of_line};
+  if (f.unroll > of_line) steps.insert(steps.begin(), f.unroll / of_line * of_line);
   for (int copies : steps) {
-    bool lines = std::all_of(streamed.begin(), streamed.end(), [&](const Node* store) {
-      return size_of(type_of(store->arg<Value>(0)).dtype) * f.width * copies % kLine == 0;
-    });
-    if (!lines) continue;
     streamed_ = streamed;
     anywhere_ = true;
     llvm::Value* stop = b_.CreateNSWAdd(done, whole_steps(b_.CreateNSWSub(end, done), int64_t{f.width} * copies));
