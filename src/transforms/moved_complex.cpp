@@ -1,6 +1,7 @@
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <optional>
+#include <complex>
 
 #include "ir/copy.h"
 #include "ops/builder.h"

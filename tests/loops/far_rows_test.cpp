@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
 #include "loops/kernel.h"
 
 // Results that no cache holds, in rows that begin and end within lines of memory: whole lines go past the caches.
