@@ -50,25 +50,26 @@ Value window_sums(Value x, int64_t d, const Covering& w) {
   return total + where(expand(longer, shape_of(last)), last, zeros_like(last));
 }
 
-// The greatest elements of windows, and where they lie.
+// The greatest elements of windows, and where they lie in the plane.
 struct Greatest {
   Value value, place;
 };
 
-// Of windows in one dimension: places along it.
-Greatest greatest(Value x, int64_t d, const Covering& w) {
+// Of windows in one dimension, whose neighbours lie `step` elements apart.
+Greatest greatest(Value x, int64_t d, Expr step, const Covering& w) {
   Value all = first_elements(x, d, w), value = prim::reduce(all, {d + 1}, "max");
   auto each = [&](Value of_window) { return expand(along(of_window, d, rank_of(value)), shape_of(value)); };
+  auto in_plane = [&](Value place) { return step.is(1) ? place : place * size_tensor(step, shape_of(place)); };
   Value place = prim::arg_reduce(all, d + 1, "max") + each(w.start);
-  if (w.even) return {value, place};
+  if (w.even) return {value, in_plane(place)};
   Value last = last_element(x, d, w), later = where(is_nan(last), eq(value, value), gt(last, value));
-  return {where(later, last, value), where(later, each(w.end - 1), place)};
+  return {where(later, last, value), in_plane(where(later, each(w.end - 1), place))};
 }
 
 // Of windows in a further dimension: of elements that are equal the first one in the order of memory.
-Greatest greatest(const Greatest& before, int64_t d, const Covering& w) {
+Greatest greatest(const Greatest& before, int64_t d, Expr step, const Covering& w) {
   const Shape& shape = shape_of(before.value);
-  Value places = before.place * size_tensor(shape[d], shape) + prim::iota(shape, d, DType::Int64);
+  Value places = before.place + prim::iota(shape, d, DType::Int64) * size_tensor(step, shape);
   Value all = first_elements(before.value, d, w), value = prim::reduce(all, {d + 1}, "max"), last;
   if (!w.even) {
     last = last_element(before.value, d, w);
@@ -151,11 +152,19 @@ std::array<Value, 2> adaptive_max(Value x, Shape out) {
   out = repeated(out, kSpatial, "output_size");
   bool unbatched;
   Value b = batched("adaptive_max_pool", floating_only("adaptive_max_pool", x), kSpatial, unbatched);
+  for (Expr o : out)
+    BRASA_CHECK(is_less(0, o), "adaptive_max_pool: elements of output_size must be greater than 0, got ", out);
+  // Windows along rows come last, where vectors lie across short ones; long even ones leave little for the others.
+  constexpr int64_t kLongRow = 16;
+  Expr row = size_of(b, kSpatial + 1);
+  bool rows_first =
+      kSpatial > 1 && taken_for_less(out.back() * kLongRow, row) && taken_for(ir::mod(row, out.back()), 0);
   Greatest g;
-  for (int64_t d = 0; d < kSpatial; ++d) {
-    BRASA_CHECK(is_less(0, out[d]), "adaptive_max_pool: elements of output_size must be greater than 0, got ", out);
+  for (int64_t i = 0; i < kSpatial; ++i) {
+    int64_t d = rows_first ? (i + kSpatial - 1) % kSpatial : i;
     Covering w = covering(size_of(b, d + 2), out[d]);
-    g = d == 0 ? greatest(b, d + 2, w) : greatest(g, d + 2, w);
+    Expr step = product(Shape(shape_of(b).begin() + d + 3, shape_of(b).end()));
+    g = i == 0 ? greatest(b, d + 2, step, w) : greatest(g, d + 2, step, w);
   }
   return {restored(g.value, unbatched), restored(g.place, unbatched)};
 }

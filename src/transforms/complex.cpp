@@ -258,7 +258,7 @@ class Splitter {
       case Kind::Scan:
         if (n->arg<std::string>(2) == "mul") return product(n);
         if (n->arg<std::string>(2) != "add") unknown(n);
-        return both(n);
+        return is_of_columns(n) ? sum_of_columns(n) : both(n);
       case Kind::Scatter:
         if (const auto& how = n->arg<std::string>(4); how != "add" && !how.empty()) unknown(n);
         return both(n);
@@ -319,6 +319,22 @@ class Splitter {
     Value product = builder_.call(row_of(*n), std::move(args))[0];
     whole_[const_cast<Node*>(n)->out()] = product;
     return taken_apart(product);
+  }
+
+  // Whether an operand as it lies in memory is summed, and not along its rows.
+  bool is_of_columns(const Node* n) const {
+    if (row_of(*n).kind != Kind::Reduce || !whole_.count(n->arg<Value>(0))) return false;
+    const auto& dims = n->arg<std::vector<Expr>>(1);
+    return std::find(dims.begin(), dims.end(), Expr(type_of(n->arg<Value>(0)).rank() - 1)) == dims.end();
+  }
+
+  // Twice as many columns of real numbers.
+  Z sum_of_columns(Node* n) {
+    ir::Args args = n->args;
+    args[0] = Arg(whole(n->arg<Value>(0)));
+    Value sums = builder_.call(row_of(*n), std::move(args))[0];
+    whole_[n->out()] = sums;
+    return taken_apart(sums);
   }
 
   // Sizes multiply and angles add up, each by a reduction of real numbers; in double precision, because angles' errors add up too.
@@ -415,6 +431,7 @@ class Splitter {
 }  // namespace
 
 std::unique_ptr<ir::Graph> split_complex(const ir::Graph& graph, ir::Facts& facts, bool size_classes) {
+  if (auto moved = moved_as_words(graph, facts)) return moved;
   return Splitter(graph, facts, size_classes).run();
 }
 

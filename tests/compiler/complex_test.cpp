@@ -131,9 +131,37 @@ TEST(Complex, Functions) {
 TEST(Complex, MovementAndSums) {
   check({{kC, {4, 6}}, {kC, {6, 3}}}, [](const std::vector<Value>& v) {
     Value t = ops::prim::transpose(v[0], {1, 0});
-    return std::vector<Value>{ops::matmul2(v[0], v[1]), ops::sum(v[0], {1}), t, ops::prim::concat({t, v[1]}, 1),
-                              ops::prim::scan(v[0], 1, "add")};
+    return std::vector<Value>{
+        ops::matmul2(v[0], v[1]),       ops::sum(v[0], {1}), ops::sum(v[0], {0}), t, ops::prim::concat({t, v[1]}, 1),
+        ops::prim::scan(v[0], 1, "add")};
   });
+}
+
+// Numbers of 64 bits that are only moved are whole: a result has the shape that it had.
+TEST(Complex, MovementAlone) {
+  auto moved = [](const std::vector<Value>& v) {
+    using namespace ops;  // NOLINT
+    Value some = prim::full(Number(std::complex<double>(0.5, -1)), {}, dtype_of(v[0]));
+    Value t = prim::transpose(v[0], {1, 0}), padded = prim::pad(t, some, {1, 0}, {0, 2}, {0, 1});
+    Value rows = prim::gather(v[0], {convert(gt(v[2], 0), DType::Int64)}, {0});
+    return std::vector<Value>{
+        padded, prim::concat({t, v[1]}, 1), prim::reverse(t, {1}), rows,
+        where(gt(v[2], 0), prim::slice(v[0], {0, 0}, {4, 1}, {1, 1}), prim::slice(v[1], {0, 0}, {4, 1}, {1, 1}))};
+  };
+  const std::vector<In> inputs = {{kC, {4, 6}}, {kC, {6, 3}}, {DType::Float32, {4, 1}}};
+  check(inputs, moved);
+  ir::Graph graph(ir::Level::Primitives);
+  ir::Facts facts;
+  ops::Builder builder(graph, facts);
+  std::vector<Value> values;
+  for (const In& in : inputs)
+    values.push_back(graph.add_input({in.dtype, ir::Shape(in.sizes.begin(), in.sizes.end()), false}));
+  for (Value v : moved(values)) graph.add_output(v);
+  auto words = transforms::split_complex(graph, facts);
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    EXPECT_EQ(type_of(words->outputs()[i].value).shape, type_of(graph.outputs()[i].value).shape) << i;
+  graph.add_output(ops::sum(values[0], {0}));
+  EXPECT_EQ(type_of(transforms::split_complex(graph, facts)->outputs()[0].value).rank(), 3);
 }
 
 // One real product of operands as they lie in memory, of several columns and many rows; four of others.

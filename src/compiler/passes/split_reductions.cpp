@@ -85,17 +85,24 @@ Value rows_first(Value x, const Dims& kept, const Dims& reduced, Expr rows, cons
   return prim::reduce(prim::reduce(x, Dims(inner, reduced.end()), combiner), Dims(reduced.begin(), inner), combiner);
 }
 
-// Parts of all elements that end where the first dimension takes a step: along the others places in what a gather reads are even, while
-// each lane would find its place along all of them by a division.
-Value inner_parts(Value x, const Dims& reduced, const std::string& combiner, const PassContext& context) {
-  if (context.machine.gpu || reduced.size() < 2) return {};
+// Parts of all elements that end where rows do: along them places in what a gather reads, and in what is repeated, are even, while each lane would
+// find its place along all dimensions by divisions. Rows are as few of the last dimensions as are long.
+Value parts_of_rows(Value x, const Dims& reduced, const std::string& combiner, const PassContext& context) {
+  constexpr int64_t kLongRow = 64;  // its end takes as long as some divisions
+  if (context.machine.gpu) return {};
   Shape s = pick(shape_of(x), reduced);
-  Expr outer = s[0], inner = product(Shape(s.begin() + 1, s.end()));
-  if (inner.is_constant() ? inner.constant() < kLong : !at_least(inner, kLong, context)) return {};
-  Expr parts = ceildiv(inner, Expr(2 * kPart)), part = ir::max(ceildiv(inner, parts), 1);
-  Value v = prim::pad(prim::reshape(x, {outer, inner}), identity(combiner, ops::dtype_of(x)), {0, 0},
-                      {0, parts * part - inner}, {0, 0});
-  return prim::reduce(prim::reduce(prim::reshape(v, {outer, parts, part}), {2}, combiner), {0, 1}, combiner);
+  auto is_long_row = [&](Expr row) {
+    return row.is_constant() ? row.constant() >= kLongRow : at_least(row, kLongRow, context);
+  };
+  Expr row(1);
+  size_t outer = s.size();
+  while (outer > 0 && !is_long_row(row)) row = row * s[--outer];
+  if (outer == 0) return {};
+  Expr rows = product(Shape(s.begin(), s.begin() + outer)), parts = ceildiv(row, Expr(2 * kPart)),
+       part = ir::max(ceildiv(row, parts), 1);
+  Value v = prim::pad(prim::reshape(x, {rows, row}), identity(combiner, ops::dtype_of(x)), {0, 0},
+                      {0, parts * part - row}, {0, 0});
+  return prim::reduce(prim::reduce(prim::reshape(v, {rows, parts, part}), {2}, combiner), {0, 1}, combiner);
 }
 
 // In two steps where one would leave threads without work; an absent Value where it would not.
@@ -197,10 +204,12 @@ Value ordered(Value x, Dims dims, const std::string& combiner, const PassContext
 }  // namespace
 
 void split_reductions(Primitives& p, const PassContext& context) {
-  std::vector<Expr> gathered;  // numbers of elements that gathers fetch along several dimensions
-  std::vector<Expr> in_rows;   // of what is reduced along its last dimension alone
+  std::vector<Expr>
+      in_steps;  // numbers of elements that gathers fetch along several dimensions, or that are repeated ones
+  std::vector<Expr> in_rows;  // of what is reduced along its last dimension alone
   for (const ir::Node* n : p.graph->nodes()) {
-    if (prim_of(n) == Prim::Gather && n->types[0].rank() > 1) gathered.push_back(n->types[0].numel());
+    bool repeats = prim_of(n) == Prim::Broadcast && !type_of(n->arg<Value>(0)).numel().is(1);
+    if ((prim_of(n) == Prim::Gather && n->types[0].rank() > 1) || repeats) in_steps.push_back(n->types[0].numel());
     if (prim_of(n) == Prim::Reduce && int_args(n, 1) == Dims{ops::rank_of(n->arg<Value>(0)) - 1})
       in_rows.push_back(type_of(n->arg<Value>(0)).numel());
   }
@@ -216,9 +225,9 @@ void split_reductions(Primitives& p, const PassContext& context) {
         bool order = context.machine.orders_sums() && is_floating(ops::dtype_of(x));
         bool all = product(pick(s, kept)).is(1);
         bool apart = std::find(in_rows.begin(), in_rows.end(), product(s)) == in_rows.end();
-        bool uneven = all && std::find(gathered.begin(), gathered.end(), product(s)) != gathered.end();
+        bool uneven = all && std::find(in_steps.begin(), in_steps.end(), product(s)) != in_steps.end();
         Value out;
-        if (uneven && !order) out = inner_parts(x, dims, combiner, context);
+        if (uneven && !order) out = parts_of_rows(x, dims, combiner, context);
         if (!out) out = order ? ordered(x, dims, combiner, context) : split(x, kept, dims, combiner, apart, context);
         // Others that are made beside these are added up with them, in one launch.
         if (Value sums = out && combiner == "add" ? context.machine.libraries.first_sums(x, dims) : Value())

@@ -94,6 +94,7 @@ class Scheduler {
   int64_t element_bytes() {
     int64_t bytes = 1;
     int in_doubles = 0, otherwise = 0;
+    const std::vector<bool> decided = decided_by_places();
     auto computed = [&](DType t) {
       if (is_floating(t)) bytes = std::max<int64_t>(bytes, std::max<int64_t>(size_of(t), 4));
       if (is_integral(t)) bytes = std::max<int64_t>(bytes, size_of(t) == 8 ? 4 : size_of(t));
@@ -102,7 +103,7 @@ class Scheduler {
       Prim p = prim_of(n);
       // Places are compared with the bounds: of sums those of each lane, else in vectors that lie across a bound alone.
       if (p == Prim::Pad && g_.domain.has_reduced() && !sums_parts()) computed(DType::Int64);
-      if (p != Prim::Pointwise && !is_reduction(p) && p != Prim::Scan) continue;
+      if ((p != Prim::Pointwise && !is_reduction(p) && p != Prim::Scan) || decided[n->id]) continue;
       if (n->types[0].rank() > 0) computed(n->types[0].dtype);
       // Wider vectors of what is computed in doubles, or divided number by number, are longer code, not faster code, unless there is more to do.
       ops::ScalarOp op = ops::row_of(*n).scalar;
@@ -116,6 +117,27 @@ class Scheduler {
     if (bytes > 1) return bytes;
     for (const ir::Output& o : g_.graph->outputs()) bytes = std::max<int64_t>(bytes, size_of(type_of(o.value).dtype));
     return bytes;
+  }
+
+  // By node: what only answers questions about places. Between borders the answers are the same for all lanes, and no vector is compared.
+  std::vector<bool> decided_by_places() const {
+    const auto& nodes = g_.graph->nodes();
+    std::vector<bool> of_places(nodes.size()), computed(nodes.size());
+    for (const Node* n : nodes) {
+      Prim p = prim_of(n);
+      bool all = is_leaf(p) || p == Prim::Pointwise || is_view(p);
+      n->for_each_input([&](Value v) { all = all && of_places[v.node->id]; });
+      of_places[n->id] = all && !g_.domain.has_reduced();
+    }
+    for (const ir::Output& o : g_.graph->outputs()) computed[o.value.node->id] = true;
+    for (size_t i = nodes.size(); i-- > 0;) {
+      if (of_places[i] && !computed[i]) continue;
+      nodes[i]->for_each_input([&](Value v) {
+        if (type_of(v).dtype != DType::Bool) computed[v.node->id] = true;
+      });
+    }
+    for (size_t i = 0; i < nodes.size(); ++i) of_places[i] = of_places[i] && !computed[i];
+    return of_places;
   }
 
   // Of the results' elements.

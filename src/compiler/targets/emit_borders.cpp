@@ -293,27 +293,33 @@ void Emitter::in_each_part(const std::vector<Border>& borders, const std::vector
   decided_ = others;
 }
 
-// Whole vectors, the last of which ends with the part, where that does no harm.
 void Emitter::emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end) {
   const For& f = analysis_.loops()[loop.loop];
+  emit_part(loop, begin, end, f.width, f.unroll);
+}
+
+// Whole vectors, the last of which ends with the part, where that does no harm. Without masks what is shorter than a long vector is in short ones.
+void Emitter::emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int width, int copies) {
+  constexpr int kShort = 8;
   anywhere_ = begin != i64(0);
   llvm::Value* done = begin;
-  auto vectors = [&](int copies) {
-    llvm::Value* stop = b_.CreateNSWAdd(begin, whole_steps(b_.CreateNSWSub(end, begin), int64_t{f.width} * copies));
-    emit_vector_part(loop, done, stop, f.width, copies, nullptr, -1);
+  auto vectors = [&](int side_by_side) {
+    llvm::Value* length = whole_steps(b_.CreateNSWSub(end, begin), int64_t{width} * side_by_side);
+    llvm::Value* stop = b_.CreateNSWAdd(begin, length);
+    emit_vector_part(loop, done, stop, width, side_by_side, nullptr, -1);
     done = stop;
   };
-  vectors(f.unroll);
-  if (f.unroll > 1) vectors(1);
+  vectors(copies);
+  if (copies > 1) vectors(1);
   anywhere_ = true;
   emit_if(b_.CreateICmpSLT(done, end), [&] {
     auto some = [&] {
-      target_.masks ? emit_vector_part(loop, done, end, f.width, 1, end, 1)
-                    : emit_vector_part(loop, done, end, 1, 1, nullptr, -1);
+      if (target_.masks) return emit_vector_part(loop, done, end, width, 1, end, 1);
+      width > kShort ? emit_part(loop, done, end, kShort, 1) : emit_vector_part(loop, done, end, 1, 1, nullptr, -1);
     };
     if (!may_repeat(loop)) return some();
-    llvm::Value *last = b_.CreateNSWSub(end, i64(f.width)), *fits = b_.CreateICmpSGE(last, begin);
-    emit_if(fits, [&] { with_frame([&] { emit_vector_part(loop, last, end, f.width, 1, nullptr, 1); }); });
+    llvm::Value *last = b_.CreateNSWSub(end, i64(width)), *fits = b_.CreateICmpSGE(last, begin);
+    emit_if(fits, [&] { with_frame([&] { emit_vector_part(loop, last, end, width, 1, nullptr, 1); }); });
     emit_if(b_.CreateNot(fits), [&] { with_frame(some); });
   });
   anywhere_ = false;

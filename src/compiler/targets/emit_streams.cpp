@@ -1,6 +1,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "compiler/targets/emitter.h"
 
@@ -30,25 +31,86 @@ int64_t least_bytes(const ir::Graph& graph) {
 
 }  // namespace
 
-// Whether the loop's full steps from `begin` to `end` shall write so, and then which of its stores do: those in `streamed_`, whose vectors
-// are whole pieces of memory. Null: never.
-llvm::Value* Emitter::streams(const Loop& loop, llvm::Value* begin, llvm::Value* end) {
+// Calls f for stores of the loop that may go past the caches, in a vector that begins there.
+void Emitter::each_streamable(const Loop& loop, llvm::Value* begin, const std::function<void(const Node*)>& f) {
   streamed_.clear();
-  const For& f = analysis_.loops()[loop.loop];
-  if (f.width == 1 || !loop.closes.empty() || !loop.carries.empty()) return nullptr;
-  llvm::Value *all = nullptr, *count = b_.CreateNSWSub(end, begin);
-  auto also = [&](llvm::Value* condition) { all = all ? b_.CreateAnd(all, condition) : condition; };
+  const For& vectors = analysis_.loops()[loop.loop];
+  if (vectors.width == 1 || in_lines_ || !loop.closes.empty() || !loop.carries.empty()) return;
   with_frame([&] {
-    enter_vector(loop.loop, f.width, 1, begin);
+    enter_vector(loop.loop, vectors.width, 1, begin);
     for (const Item& item : loop.body) {
       if (!item.node || !is(item.node, LoopOp::Store) || !may_stream(item.node)) continue;
-      if (item.node->args[3].is_none() || decided(item.node->arg<Value>(3).node))
-        stream(item.node, f.width, count, also);
+      if (item.node->args[3].is_none() || decided(item.node->arg<Value>(3).node)) f(item.node);
     }
     vector_ = {};
   });
+}
+
+// Whether the loop's full steps from `begin` to `end` shall write so, and then which of its stores do: those in `streamed_`, whose vectors
+// are whole pieces of memory. Null: never.
+llvm::Value* Emitter::streams(const Loop& loop, llvm::Value* begin, llvm::Value* end) {
+  llvm::Value *all = nullptr, *count = b_.CreateNSWSub(end, begin);
+  each_streamable(loop, begin, [&](const Node* store) {
+    std::optional<Streamed> p = streamed(store);
+    if (!p) return;
+    auto multiple = [&](llvm::Value* v, int64_t of) { return b_.CreateICmpEQ(b_.CreateAnd(v, i64(of - 1)), i64(0)); };
+    llvm::Value* lines = b_.CreateAnd(multiple(p->at, kLine), multiple(count, kLine / p->size));
+    llvm::Value* pieces = b_.CreateAnd(multiple(p->at, p->bytes), b_.CreateICmpSGE(count, i64(kLongRow)));
+    all = all_of(all, b_.CreateAnd(is_far(store), b_.CreateOr(lines, pieces)));
+  });
   streams_ = streams_ || all;
   return all;
+}
+
+// Whether rows up to `end` are as long as several lines of memory, which lie alike for all of its stores, and `before`: how many elements lie in
+// front of the first line. Null: never.
+llvm::Value* Emitter::streams_lines(const Loop& loop, llvm::Value* end, llvm::Value*& before) {
+  constexpr int64_t kLeastLines = 4;
+  llvm::Value* all = nullptr;
+  each_streamable(loop, i64(0), [&](const Node* store) {
+    std::optional<Streamed> p = streamed(store);
+    if (!p) return;
+    auto behind = [&](llvm::Value* at) { return b_.CreateAnd(b_.CreateNeg(at), i64(kLine - 1)); };
+    if (!before) before = b_.CreateExactSDiv(behind(p->at), i64(p->size));
+    llvm::Value* line = b_.CreateAdd(p->at, b_.CreateNSWMul(before, i64(p->size)));
+    llvm::Value* lies_so = b_.CreateICmpEQ(behind(line), i64(0));
+    llvm::Value* is_long = b_.CreateICmpSGE(end, i64(kLeastLines * kLine / p->size));
+    all = all_of(all, b_.CreateAnd(is_far(store), b_.CreateAnd(lies_so, is_long)));
+  });
+  streams_ = streams_ || all;
+  return all;
+}
+
+// Whole lines past the caches; what lies in front of them and behind them is in lines of the rows beside this one, too.
+void Emitter::emit_lines(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end) {
+  const For& f = analysis_.loops()[loop.loop];
+  const auto streamed = std::exchange(streamed_, {});
+  auto few = [&](llvm::Value* from, llvm::Value* to) {
+    emit_if(b_.CreateICmpSLT(from, to), [&] {
+      with_frame([&] {
+        target_.masks ? emit_vector_part(loop, from, to, f.width, 1, to, -1) : emit_part(loop, from, to, f.width, 1);
+      });
+    });
+  };
+  anywhere_ = true;
+  few(i64(0), begin);
+  llvm::Value* done = begin;
+  int of_line = 1;
+  for (const Node* store : streamed)
+    of_line = std::max(of_line, static_cast<int>(kLine / (size_of(type_of(store->arg<Value>(0)).dtype) * f.width)));
+  std::vector<int> steps = {of_line};
+  if (f.unroll > of_line) steps.insert(steps.begin(), f.unroll / of_line * of_line);
+  for (int copies : steps) {
+    streamed_ = streamed;
+    anywhere_ = true;
+    llvm::Value* stop = b_.CreateNSWAdd(done, whole_steps(b_.CreateNSWSub(end, done), int64_t{f.width} * copies));
+    borders.empty() ? emit_vector_part(loop, done, stop, f.width, copies, nullptr, -1)
+                    : emit_between(borders, loop, done, stop, copies);
+    done = stop;
+  }
+  streamed_.clear();
+  few(done, end);
+  anywhere_ = false;
 }
 
 // As far as the store itself tells.
@@ -74,18 +136,18 @@ bool Emitter::decided(const Node* mask) const {
   return decided_.count(mask) > 0;
 }
 
-// Adds a store to them, if it can be one, on these conditions.
-void Emitter::stream(const Node* store, int lanes, llvm::Value* count, const std::function<void(llvm::Value*)>& also) {
+// Notes a store as one of them, if its vectors are pieces of lines.
+std::optional<Emitter::Streamed> Emitter::streamed(const Node* store) {
   BufferRef p = place_of(store->arg<Value>(0));
-  int64_t bytes = size_of(p.dtype) * lanes;
+  int64_t size = size_of(p.dtype), bytes = size * vector_.lanes;
   LaneIndex index = lane_index(at_copy(store->arg<Expr>(1)));
-  if (bytes < 16 || bytes > kLine || !index.linear || !index.stride.is(1)) return;
+  if (bytes < 16 || bytes > kLine || !index.linear || !index.stride.is(1)) return std::nullopt;
   streamed_.insert(store);
-  also(is_far(store));
-  auto multiple = [&](llvm::Value* v, int64_t of) { return b_.CreateICmpEQ(b_.CreateAnd(v, i64(of - 1)), i64(0)); };
-  llvm::Value* at = b_.CreatePtrToInt(address(p, index.base), b_.getInt64Ty());
-  llvm::Value* lines = b_.CreateAnd(multiple(at, kLine), multiple(count, kLine / size_of(p.dtype)));
-  also(b_.CreateOr(lines, b_.CreateAnd(multiple(at, bytes), b_.CreateICmpSGE(count, i64(kLongRow)))));
+  return Streamed{b_.CreatePtrToInt(address(p, index.base), b_.getInt64Ty()), size, bytes};
+}
+
+llvm::Value* Emitter::all_of(llvm::Value* before, llvm::Value* condition) {
+  return before ? b_.CreateAnd(before, condition) : condition;
 }
 
 // Whether its buffer is as large, and none of those that are read.

@@ -41,17 +41,25 @@ void Emitter::emit_steps(const Loop& loop) {
   const For& f = analysis_.loops()[loop.loop];
   Expr n = at_copy(f.extent());
   llvm::Value* end = eval_expr(n);
-  auto even = [&] { emit_even_steps(loop, borders, n, end); };
+  bool evenly = goes_evenly(loop) && asked_of_tile(loop, f.unroll).empty();
+  // What goes past the caches is written in whole lines of memory.
+  llvm::Value* before = nullptr;
+  llvm::Value* far = evenly && !is_long(loop.loop) ? streams_lines(loop, end, before) : nullptr;
+  if (!far) return emit_near_steps(loop, borders, n, end, evenly);
+  emit_if(far, [&] { with_frame([&] { emit_lines(borders, loop, before, end); }); });
+  streamed_.clear();
+  in_lines_ = true;
+  emit_if(b_.CreateNot(far), [&] { with_frame([&] { emit_near_steps(loop, borders, n, end, evenly); }); });
+  in_lines_ = false;
+}
+
+// Steps whose results stay in the caches, or are known to be whole lines.
+void Emitter::emit_near_steps(const Loop& loop, const std::vector<Border>& borders, Expr n, llvm::Value* end,
+                              bool evenly) {
   const std::vector<Expr> parts = parts_of(borders);
   bool in_parts = borders.empty() ? ends_overlapped(loop, n) : !parts.empty() && !is_long(loop.loop);
-  if (!in_parts || !goes_evenly(loop) || !asked_of_tile(loop, f.unroll).empty()) return even();
-  // What goes past the caches is written in whole pieces of memory.
-  llvm::Value* far = streams(loop, i64(0), whole_steps(end, int64_t{f.width} * f.unroll));
-  auto by_part = [&] { parts.empty() ? emit_part(loop, i64(0), end) : emit_parts(borders, parts, loop, end); };
-  if (!far) return by_part();
-  emit_if(far, [&] { with_frame(even); });
-  streamed_.clear();
-  emit_if(b_.CreateNot(far), [&] { with_frame(by_part); });
+  if (!in_parts || !evenly) return emit_even_steps(loop, borders, n, end);
+  parts.empty() ? emit_part(loop, i64(0), end) : emit_parts(borders, parts, loop, end);
 }
 
 llvm::Value* Emitter::whole_steps(llvm::Value* count, int64_t width) {

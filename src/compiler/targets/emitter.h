@@ -139,6 +139,8 @@ class Emitter {
   void in_each_part(const std::vector<Border>& borders, const std::vector<ir::Expr>& parts, llvm::Value* end,
                     const std::function<void(llvm::Value* begin, llvm::Value* end)>& part);
   void emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end);
+  void emit_part(const Loop& loop, llvm::Value* begin, llvm::Value* end, int width, int copies);
+  void emit_near_steps(const Loop& loop, const std::vector<Border>& borders, ir::Expr n, llvm::Value* end, bool evenly);
   void emit_even_steps(const Loop& loop, const std::vector<Border>& borders, ir::Expr n, llvm::Value* end);
   void emit_between(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end,
                     int copies);
@@ -162,12 +164,20 @@ class Emitter {
                              llvm::Value* common, const std::function<llvm::Value*()>& gather);
 
   // emit_streams.cpp: stores past the caches
+  struct Streamed {
+    llvm::Value* at;      // the address of its vector
+    int64_t size, bytes;  // of an element, of a vector
+  };
+  void each_streamable(const Loop& loop, llvm::Value* begin, const std::function<void(const ir::Node*)>& f);
   llvm::Value* streams(const Loop& loop, llvm::Value* begin, llvm::Value* end);
+  llvm::Value* streams_lines(const Loop& loop, llvm::Value* end, llvm::Value*& before);
+  void emit_lines(const std::vector<Border>& borders, const Loop& loop, llvm::Value* begin, llvm::Value* end);
   bool may_stream(const ir::Node* store) const;
   llvm::Value* is_far(const ir::Node* store);
   llvm::Value* unless_streamed(ir::Value buffer, llvm::Value* at);
   bool decided(const ir::Node* mask) const;
-  void stream(const ir::Node* store, int lanes, llvm::Value* count, const std::function<void(llvm::Value*)>& also);
+  std::optional<Streamed> streamed(const ir::Node* store);
+  llvm::Value* all_of(llvm::Value* before, llvm::Value* condition);
   void end_streams();
 
   // emit_elements.cpp: baseline code, which runs vector loops element by element
@@ -397,6 +407,7 @@ class Emitter {
   bool borders_ = false;   // the loop that is emitted goes from one border to the next
   std::unordered_map<const ir::Node*, llvm::Value*> decided_;  // comparisons that come out alike for all of its lanes
   bool streams_ = false;                                       // some loop may write past the caches
+  bool in_lines_ = false;                                      // what would is emitted elsewhere
   std::unordered_set<const ir::Node*> streamed_;               // stores of the loop that is emitted, past the caches
   std::unordered_set<const ir::Node*> short_;                  // its loads whose lanes' places have 32 bits
   std::unordered_set<const ir::Node*> shared_places_;          // those whose places other dimensions share
