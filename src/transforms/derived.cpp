@@ -266,6 +266,14 @@ const Row& vjp_row(const Row& row, const std::vector<bool>& needs, const std::ve
   });
 }
 
+std::vector<bool> flows(const Row& row, const Args& args, ir::Facts& facts, const std::vector<bool>& given) {
+  OneCall call = one_call(row, args, facts);
+  std::vector<bool> all = flows(*ops::decompose(*call.graph, facts), given, is_backward(row)), out;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (call.is_tensor[i]) out.push_back(all[i]);
+  return out;
+}
+
 const Row& vmap_row(const Row& row, const std::vector<bool>& mapped) {
   return Registry::get().find_or_make(str("vmap::", row.name(), "/", bits(mapped)), [&](Row& made) {
     made.schema = row.schema;
@@ -280,6 +288,7 @@ const Row& vmap_row(const Row& row, const std::vector<bool>& mapped) {
 bool is_of_many_calls(const Row& row) { return row.name().find("vmap::") != std::string::npos; }
 
 bool is_backward(const Row& row) { return row.name().find("vjp::") != std::string::npos; }
+bool may_not_flow(const Row& row, size_t results) { return results > 1 || is_backward(row); }
 
 const Row& jvp_row(const Row& row, const std::vector<bool>& has_tangent) {
   return Registry::get().find_or_make(str("jvp::", row.name(), "/", bits(has_tangent)), [&](Row& made) {

@@ -206,6 +206,16 @@ std::vector<bool> plain_arithmetic(const JointGraph& j, size_t inputs) {
   return out;
 }
 
+// By node: whether one of the graph's first outputs that `marked` marks depends on it.
+std::vector<bool> read_by(const ir::Graph& graph, const std::vector<bool>& marked) {
+  std::vector<bool> read(graph.nodes().size());
+  for (size_t k = 0; k < marked.size(); ++k)
+    if (marked[k] && graph.outputs()[k].check.empty()) read[graph.outputs()[k].value.node->id] = true;
+  for (size_t id = read.size(); id-- > 0;)
+    if (read[id]) graph.nodes()[id]->for_each_input([&](Value v) { read[v.node->id] = true; });
+  return read;
+}
+
 // A cotangent has the sizes of its result, which are other expressions.
 void learn_equal(ir::Facts& facts, const ir::Shape& a, const ir::Shape& b) {
   for (size_t d = 0; a.size() == b.size() && d < a.size(); ++d)
@@ -214,9 +224,20 @@ void learn_equal(ir::Facts& facts, const ir::Shape& a, const ir::Shape& b) {
 
 }  // namespace
 
-std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
-                              std::span<const Value> inputs, std::span<const Value> cts,
-                              const std::vector<Value>& results) {
+std::vector<bool> flows(const ir::Graph& primitives, const std::vector<bool>& given, bool of_derivative) {
+  std::vector<bool> others = given, out;
+  others.flip();
+  std::vector<bool> read = read_by(primitives, given), elsewhere = read_by(primitives, others);
+  for (const auto& in : primitives.inputs()) {
+    uint32_t id = in.value.node->id;
+    out.push_back(read[id] || !(of_derivative || elsewhere[id]));
+  }
+  return out;
+}
+
+std::vector<Value> flowing(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
+                           std::span<const Value> inputs, std::span<const Value> cts, const std::vector<Value>& results,
+                           bool of_derivative) {
   ops::Builder& target = ops::Builder::current();
   given.resize(graph.outputs().size());
   JointGraph j = joint(graph, target.facts(), needs, given);
@@ -250,12 +271,21 @@ std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& n
     }
   }
   std::vector<Value> out;
+  std::vector<bool> flow = flows(*j.graph, given, of_derivative);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!needs[i]) continue;
-    // A derivative that is zero everywhere, as that of floor, still leaves a gradient.
     int at = j.gradient_of[i];
-    out.push_back(at < 0 ? ops::zeros_like(inputs[i]) : map(j.graph->outputs()[at].value));
+    out.push_back(at >= 0 ? map(j.graph->outputs()[at].value) : flow[i] ? ops::zeros_like(inputs[i]) : Value{});
   }
+  return out;
+}
+
+std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
+                              std::span<const Value> inputs, std::span<const Value> cts,
+                              const std::vector<Value>& results) {
+  std::vector<Value> out = flowing(graph, needs, std::move(given), inputs, cts, results, false);
+  for (size_t i = 0, k = 0; i < inputs.size(); ++i)
+    if (needs[i] && !out[k++]) out[k - 1] = ops::zeros_like(inputs[i]);
   return out;
 }
 

@@ -32,9 +32,17 @@ JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<boo
 /// equal, and reshaping makes that a fact.
 ir::Value of_shape(ir::Value v, const ir::Shape& shape);
 
-/// Appends to the current Builder's graph the derivative of `graph` at `inputs`: the cotangents of the inputs that `needs` marks, zeros
+/// By input: whether a gradient flows to it from those of the first outputs that `given` marks, though it be one of zeros, as that of
+/// floor. There is none where the others alone depend on the input; of a derivative's inputs, where these outputs do not.
+std::vector<bool> flows(const ir::Graph& primitives, const std::vector<bool>& given, bool of_derivative);
+
+/// Appends to the current Builder's graph the derivative of `graph` at `inputs`: the cotangents of the inputs that `needs` marks, absent
 /// where none flows, for one cotangent for each output that `given` marks. An output that the caller has in `results` (empty: none) is
 /// not computed again. Checks of the graph are left out: they held when it ran.
+std::vector<ir::Value> flowing(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
+                               std::span<const ir::Value> inputs, std::span<const ir::Value> cts,
+                               const std::vector<ir::Value>& results, bool of_derivative);
+/// The same with zeros where none flows.
 std::vector<ir::Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
                                   std::span<const ir::Value> inputs, std::span<const ir::Value> cts,
                                   const std::vector<ir::Value>& results = {});
