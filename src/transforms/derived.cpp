@@ -274,6 +274,11 @@ std::vector<bool> flows(const Row& row, const Args& args, ir::Facts& facts, cons
   return out;
 }
 
+bool is_published(const Row& row, const Args& args, uint32_t result, ir::Facts& facts) {
+  OneCall call = one_call(row, args, facts);
+  return has_published_derivative(ops::decompose(*call.graph, facts, has_own_derivative)->outputs()[result].value);
+}
+
 const Row& vmap_row(const Row& row, const std::vector<bool>& mapped) {
   return Registry::get().find_or_make(str("vmap::", row.name(), "/", bits(mapped)), [&](Row& made) {
     made.schema = row.schema;

@@ -41,10 +41,9 @@ std::vector<Value> pull(const Node& n, const std::vector<Value>& cts, const std:
   return out;
 }
 
-// Rows that are differentiated as they stand: primitives, and compositions with a derivative of their own.
-bool has_own_derivative(const Row& row) { return static_cast<bool>(row.vjp) || row.no_gradient; }
-
 }  // namespace
+
+bool has_own_derivative(const Row& row) { return static_cast<bool>(row.vjp) || row.no_gradient; }
 
 std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector<Value>& cts,
                             const std::vector<Value>& inputs) {
@@ -102,14 +101,9 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
   return out;
 }
 
-namespace {
-
-// Of an operator of PyTorch's that has a derivative of its own; those of parts that operators are composed of are nobody's business.
 bool has_published_derivative(Value v) {
   return v.node->op != ir::input_op() && ops::row_of(*v.node).vjp && v.node->op->name().starts_with("aten::");
 }
-
-}  // namespace
 
 JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
                  const std::vector<bool>& has_cotangent) {
@@ -150,6 +144,19 @@ JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<boo
 
 Value of_shape(Value v, const ir::Shape& shape) {
   return ir::type_of(v).shape == shape ? v : ops::prim::reshape(v, shape);
+}
+
+namespace {
+Value unshaped(Value v) {
+  while (ops::kind_of(*v.node) == ops::Kind::Reshape) v = v.node->arg<Value>(0);
+  return v;
+}
+}  // namespace
+
+bool is_plain_arithmetic(Value result) {
+  const ir::Node& n = *unshaped(result).node;
+  ops::ScalarOp op = ops::kind_of(n) == ops::Kind::Pointwise ? ops::row_of(n).scalar : ops::ScalarOp::None;
+  return op == ops::ScalarOp::Add || op == ops::ScalarOp::Sub || op == ops::ScalarOp::Mul || op == ops::ScalarOp::Div;
 }
 
 namespace {
@@ -195,13 +202,8 @@ std::vector<bool> plain_arithmetic(const JointGraph& j, size_t inputs) {
   };
   std::vector<bool> out;
   for (size_t i = 0; i < j.published.size(); ++i) {
-    Value result = joint.outputs()[i].value, v = result;
-    while (ops::kind_of(*v.node) == ops::Kind::Reshape) v = v.node->arg<Value>(0);
-    ops::ScalarOp op =
-        ops::kind_of(*v.node) == ops::Kind::Pointwise ? ops::row_of(*v.node).scalar : ops::ScalarOp::None;
-    bool plain =
-        op == ops::ScalarOp::Add || op == ops::ScalarOp::Sub || op == ops::ScalarOp::Mul || op == ops::ScalarOp::Div;
-    out.push_back(plain && !j.published[i] && (!follow.count(v.node) || is_large(result)));
+    Value result = joint.outputs()[i].value, v = unshaped(result);
+    out.push_back(is_plain_arithmetic(result) && !j.published[i] && (!follow.count(v.node) || is_large(result)));
   }
   return out;
 }
