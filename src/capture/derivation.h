@@ -59,7 +59,7 @@ class Derivation {
   };
   CallAlone alone(const Event& e) const;
   std::vector<bool> find_reached(JointSegment& joint, size_t slot, const ir::Facts& facts);
-  const std::vector<bool>& flows_of(const Step& s, uint32_t result, const ir::Facts& facts);
+  std::vector<bool> flows_of(const Step& s, uint32_t result, const ir::Facts& facts);
   bool share(const std::vector<bool>& a, const std::vector<bool>& b, const ir::Facts& facts);
   bool keeps(const Step& s, const ir::Facts& facts);
   bool reads_operands(const Step& s, const ir::Facts& facts) const;
@@ -103,7 +103,7 @@ class Derivation {
   std::unordered_map<uint32_t, std::vector<JointSegment::Source>> sources_;
   std::vector<bool> passed_;                  // by held view: an operand's gradient goes through it
   std::unordered_map<uint32_t, bool> keeps_;  // by node
-  std::map<std::pair<uint32_t, uint32_t>, std::vector<bool>> flows_;  // by node and result
+  std::unordered_map<uint32_t, std::vector<std::vector<bool>>> flows_;  // by node; by result and target
 };
 
 }  // namespace brasa::capture

@@ -126,7 +126,7 @@ std::vector<bool> Derivation::find_reached(JointSegment& joint, size_t slot, con
     if (!results.insert({node, result}).second) continue;
     seen[node] = true;
     const Step& s = step_of(static_cast<int32_t>(node));
-    const std::vector<bool>& flows = flows_of(s, result, facts);
+    std::vector<bool> flows = flows_of(s, result, facts);
     for (size_t i = 0; i < s.targets.size(); ++i) {
       const Target& to = s.targets[i];
       if (!flows[i]) continue;
@@ -140,15 +140,16 @@ std::vector<bool> Derivation::find_reached(JointSegment& joint, size_t slot, con
 }
 
 // By target: whether a result's gradient flows there.
-const std::vector<bool>& Derivation::flows_of(const Step& s, uint32_t result, const ir::Facts& known) {
-  auto [it, fresh] = flows_.try_emplace({s.node, result}, s.targets.size(), true);
-  const Event& e = trace_.events.at(s.event);
-  if (!fresh || s.moves || s.self != kNone || !transforms::may_not_flow(*e.row, e.count)) return it->second;
-  CallAlone call = alone(e);
-  std::vector<bool> given(e.count);
-  given.at(result) = true;
-  ir::Facts facts = known;
-  return it->second = transforms::flows(*e.row, call.args, facts, given);
+std::vector<bool> Derivation::flows_of(const Step& s, uint32_t result, const ir::Facts& known) {
+  const Event* e = s.moves || s.self != kNone ? nullptr : &trace_.events.at(s.event);
+  if (!e || !transforms::may_not_flow(*e->row, e->count)) return std::vector<bool>(s.targets.size(), true);
+  auto [it, fresh] = flows_.try_emplace(s.node);
+  if (fresh) {
+    ir::Facts facts = known;
+    CallAlone call = alone(*e);
+    it->second = transforms::flows(*e->row, call.args, facts);
+  }
+  return it->second.at(result);
 }
 
 // An event's call in a graph of its own.
@@ -332,10 +333,13 @@ void Derivation::call(const Step& s) {
 void Derivation::send_operands(const Step& s, const Event& e, const std::vector<Value>& cts, size_t self, Number base) {
   if (std::none_of(cts.begin(), cts.end(), [](Value v) { return static_cast<bool>(v); })) return;
   std::vector<bool> needs = needs_of(s.targets), some(needs.size());
-  for (uint32_t r = 0; r < cts.size(); ++r)
-    for (size_t i = 0; cts[r] && i < some.size(); ++i)
-      some[i] = some[i] || flows_of(s, r, ops::Builder::current().facts())[i];
+  for (uint32_t r = 0; r < cts.size(); ++r) {
+    if (!cts[r]) continue;
+    std::vector<bool> flows = flows_of(s, r, ops::Builder::current().facts());
+    for (size_t i = 0; i < some.size(); ++i) some[i] = some[i] || flows[i];
+  }
   for (size_t i = 0; i < needs.size(); ++i) needs[i] = needs[i] && some[i];
+  if (std::find(needs.begin(), needs.end(), true) == needs.end()) return;
   std::vector<Value> back = pull(e, needs, cts);
   std::vector<Number> numbers = operands(e);
   for (size_t i = 0, k = 0; i < needs.size(); ++i) {

@@ -220,6 +220,24 @@ class Cutter {
   void find_given(const std::vector<Value>& outputs) {
     for (Value v : outputs) original_[v.node->id] = true;
     ir::add_operands(graph_, original_);
+    std::vector<std::vector<const Node*>> readers(graph_.nodes().size());
+    for (const Node* n : graph_.nodes()) n->for_each_input([&](Value v) { readers[v.node->id].push_back(n); });
+    // Whether one of those that take a value, or a view of it, is such a node.
+    auto taken = [&](const Node& value, const auto& is) {
+      std::vector<const Node*> open = {&value};
+      while (!open.empty()) {
+        const Node* at = open.back();
+        open.pop_back();
+        for (const Node* n : readers[at->id]) {
+          bool view = original_[n->id] && ops::is_view(ops::kind_of(*n));
+          if (view)
+            open.push_back(n);
+          else if (is(*n))
+            return true;
+        }
+      }
+      return false;
+    };
     for (size_t i = 0; i < outputs.size(); ++i) {
       const Node& n = *outputs[i].node;
       bool own = is_plain_arithmetic(outputs[i]) && !keeping_.published.at(i) &&
@@ -227,19 +245,6 @@ class Cutter {
       given_[n.id] = !own && taken(n, [&](const Node& by) { return live_[by.id] && !original_[by.id]; });
       own_[n.id] = own && !compared_[n.id];
     }
-  }
-
-  // Whether one of those that take a value, or a view of it, is such a node.
-  template <class Is>
-  bool taken(const Node& value, const Is& is) const {
-    for (const Node* n : graph_.nodes()) {
-      bool takes = false;
-      n->for_each_input([&](Value v) { takes = takes || v.node == &value; });
-      if (!takes) continue;
-      bool view = original_[n->id] && ops::is_view(ops::kind_of(*n));
-      if (view ? taken(*n, is) : is(*n)) return true;
-    }
-    return false;
   }
 
   // Whether derivatives of it do not read what it takes.

@@ -266,11 +266,17 @@ const Row& vjp_row(const Row& row, const std::vector<bool>& needs, const std::ve
   });
 }
 
-std::vector<bool> flows(const Row& row, const Args& args, ir::Facts& facts, const std::vector<bool>& given) {
+std::vector<std::vector<bool>> flows(const Row& row, const Args& args, ir::Facts& facts) {
   OneCall call = one_call(row, args, facts);
-  std::vector<bool> all = flows(*ops::decompose(*call.graph, facts), given, is_backward(row)), out;
-  for (size_t i = 0; i < all.size(); ++i)
-    if (call.is_tensor[i]) out.push_back(all[i]);
+  std::unique_ptr<ir::Graph> primitives = ops::decompose(*call.graph, facts);
+  std::vector<std::vector<bool>> out(call.graph->outputs().size());
+  for (size_t r = 0; r < out.size(); ++r) {
+    std::vector<bool> given(out.size());
+    given[r] = true;
+    std::vector<bool> all = flows(*primitives, given, is_backward(row));
+    for (size_t i = 0; i < all.size(); ++i)
+      if (call.is_tensor[i]) out[r].push_back(all[i]);
+  }
   return out;
 }
 

@@ -16,9 +16,9 @@ namespace brasa::transforms {
 /// present. A result that is present is not computed again, and the derivative's derivative flows to it.
 const ops::Row& vjp_row(const ops::Row& row, const std::vector<bool>& needs, const std::vector<bool>& given);
 
-/// By tensor of a call of `row`: whether a gradient flows to it from the results that `given` marks. Only a row that
-/// `may_not_flow` has tensors to which none does.
-std::vector<bool> flows(const ops::Row& row, const ir::Args& args, ir::Facts& facts, const std::vector<bool>& given);
+/// By result and tensor of a call of `row`: whether a gradient flows from one to the other. Only a row that `may_not_flow` has such to
+/// which none does.
+std::vector<std::vector<bool>> flows(const ops::Row& row, const ir::Args& args, ir::Facts& facts);
 bool may_not_flow(const ops::Row& row, size_t results);
 
 /// Whether a call's result comes from an operator of PyTorch's with a derivative of its own.
