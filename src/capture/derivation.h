@@ -52,7 +52,14 @@ class Derivation {
   };
 
   const Step& step_of(int32_t node) const { return steps_[place_.at(static_cast<size_t>(node))]; }
-  std::vector<bool> find_reached(JointSegment& joint, size_t slot) const;
+  struct CallAlone {
+    std::unique_ptr<ir::Graph> graph;
+    ir::Args args;
+    std::unordered_map<uint32_t, ir::Value> operands;  // by number
+  };
+  CallAlone alone(const Event& e) const;
+  std::vector<bool> find_reached(JointSegment& joint, size_t slot, const ir::Facts& facts);
+  std::vector<bool> flows_of(const Step& s, uint32_t result, const ir::Facts& facts);
   bool share(const std::vector<bool>& a, const std::vector<bool>& b, const ir::Facts& facts);
   bool keeps(const Step& s, const ir::Facts& facts);
   bool reads_operands(const Step& s, const ir::Facts& facts) const;
@@ -96,6 +103,7 @@ class Derivation {
   std::unordered_map<uint32_t, std::vector<JointSegment::Source>> sources_;
   std::vector<bool> passed_;                  // by held view: an operand's gradient goes through it
   std::unordered_map<uint32_t, bool> keeps_;  // by node
+  std::unordered_map<uint32_t, std::vector<std::vector<bool>>> flows_;  // by node; by result and target
 };
 
 }  // namespace brasa::capture

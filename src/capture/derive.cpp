@@ -1,6 +1,7 @@
 #include "capture/derivation.h"
 
 #include <algorithm>
+#include <set>
 
 #include "capture/replay.h"
 #include "ops/algebra.h"
@@ -99,7 +100,7 @@ void Derivation::describe(JointSegment& joint, const ir::Facts& facts) {
   joint.reached.assign(leaves_, std::vector<bool>(slots_.size()));
   joint.inside.resize(slots_.size());
   std::vector<std::vector<bool>> below;
-  for (size_t slot = 0; slot < slots_.size(); ++slot) below.push_back(find_reached(joint, slot));
+  for (size_t slot = 0; slot < slots_.size(); ++slot) below.push_back(find_reached(joint, slot, facts));
   joint.spends.assign(below.size(), std::vector<bool>(below.size()));
   for (size_t a = 0; a < below.size(); ++a)
     for (size_t b = a; b < below.size(); ++b)
@@ -115,22 +116,53 @@ Number Derivation::made_by(uint32_t node, uint32_t result, Number now) const {
 }
 
 // What lies below a slot, by node.
-std::vector<bool> Derivation::find_reached(JointSegment& joint, size_t slot) const {
+std::vector<bool> Derivation::find_reached(JointSegment& joint, size_t slot, const ir::Facts& facts) {
   std::vector<bool> seen(place_.size());
-  std::vector<uint32_t> open{slots_[slot].node};
+  std::set<std::pair<uint32_t, uint32_t>> results;
+  std::vector<std::pair<uint32_t, uint32_t>> open{{slots_[slot].node, slots_[slot].result}};
   while (!open.empty()) {
-    uint32_t node = open.back();
+    auto [node, result] = open.back();
     open.pop_back();
-    if (seen[node]) continue;
+    if (!results.insert({node, result}).second) continue;
     seen[node] = true;
-    for (const Target& to : step_of(static_cast<int32_t>(node)).targets) {
+    const Step& s = step_of(static_cast<int32_t>(node));
+    std::vector<bool> flows = flows_of(s, result, facts);
+    for (size_t i = 0; i < s.targets.size(); ++i) {
+      const Target& to = s.targets[i];
+      if (!flows[i]) continue;
       if (to.leaf >= 0) joint.reached[to.leaf][slot] = true;
       if (auto it = roots_.find({static_cast<uint32_t>(to.node), to.result}); to.node >= 0 && it != roots_.end())
         joint.inside[it->second] = true;
-      if (to.node >= 0) open.push_back(static_cast<uint32_t>(to.node));
+      if (to.node >= 0) open.push_back({static_cast<uint32_t>(to.node), to.result});
     }
   }
   return seen;
+}
+
+// By target: whether a result's gradient flows there.
+std::vector<bool> Derivation::flows_of(const Step& s, uint32_t result, const ir::Facts& known) {
+  const Event* e = s.moves || s.self != kNone ? nullptr : &trace_.events.at(s.event);
+  if (!e || !transforms::may_not_flow(*e->row, e->count)) return std::vector<bool>(s.targets.size(), true);
+  auto [it, fresh] = flows_.try_emplace(s.node);
+  if (fresh) {
+    ir::Facts facts = known;
+    CallAlone call = alone(*e);
+    it->second = transforms::flows(*e->row, call.args, facts);
+  }
+  return it->second.at(result);
+}
+
+// An event's call in a graph of its own.
+Derivation::CallAlone Derivation::alone(const Event& e) const {
+  CallAlone out{std::make_unique<ir::Graph>(ir::Level::Operators), {}, {}};
+  out.args = mapped_args(e, [&](Value v) {
+    if (is_argument(v)) return out.graph->add_input({trace_.arguments[v.index].dtype, {}, true});
+    if (v.index == 0) return Value{};
+    auto [it, fresh] = out.operands.try_emplace(v.index);
+    if (fresh) it->second = out.graph->add_input(trace_.types.at(v.index - 1));
+    return it->second;
+  });
+  return out;
 }
 
 // Whether a node of both keeps something for its backward.
@@ -150,15 +182,9 @@ bool Derivation::keeps(const Step& s, const ir::Facts& facts) {
 // Whether a call's derivative is computed from its operands.
 bool Derivation::reads_operands(const Step& s, const ir::Facts& known) const {
   const Event& e = trace_.events.at(s.event);
-  ir::Graph graph(ir::Level::Operators);
-  std::unordered_map<uint32_t, Value> operands;
-  ir::Args args = mapped_args(e, [&](Value v) {
-    if (is_argument(v)) return graph.add_input({trace_.arguments[v.index].dtype, {}, true});
-    if (v.index == 0) return Value{};
-    auto [it, fresh] = operands.try_emplace(v.index);
-    if (fresh) it->second = graph.add_input(trace_.types.at(v.index - 1));
-    return it->second;
-  });
+  CallAlone call = alone(e);
+  ir::Graph& graph = *call.graph;
+  ir::Args args = std::move(call.args);
   std::vector<Value> cts;
   for (uint32_t r = 0; r < e.count; ++r) cts.push_back(graph.add_input(trace_.types.at(e.first + r)));
   args.push_back(ir::Arg(std::vector<Value>(e.count)));
@@ -170,7 +196,7 @@ bool Derivation::reads_operands(const Step& s, const ir::Facts& known) const {
     if (v) graph.add_output(v);
   std::unique_ptr<ir::Graph> primitives = ops::decompose(graph, facts);
   std::vector<ir::Node*> live = ir::live_nodes(*primitives);
-  return std::any_of(operands.begin(), operands.end(), [&](const auto& operand) {
+  return std::any_of(call.operands.begin(), call.operands.end(), [&](const auto& operand) {
     Value in = primitives->inputs()[graph.input_index(operand.second)].value;
     return std::find(live.begin(), live.end(), in.node) != live.end();
   });
@@ -306,7 +332,14 @@ void Derivation::call(const Step& s) {
 // To each operand; that at `self` is a view of the number `base` (if it is not all of it), and its cotangent goes there.
 void Derivation::send_operands(const Step& s, const Event& e, const std::vector<Value>& cts, size_t self, Number base) {
   if (std::none_of(cts.begin(), cts.end(), [](Value v) { return static_cast<bool>(v); })) return;
-  std::vector<bool> needs = needs_of(s.targets);
+  std::vector<bool> needs = needs_of(s.targets), some(needs.size());
+  for (uint32_t r = 0; r < cts.size(); ++r) {
+    if (!cts[r]) continue;
+    std::vector<bool> flows = flows_of(s, r, ops::Builder::current().facts());
+    for (size_t i = 0; i < some.size(); ++i) some[i] = some[i] || flows[i];
+  }
+  for (size_t i = 0; i < needs.size(); ++i) needs[i] = needs[i] && some[i];
+  if (std::find(needs.begin(), needs.end(), true) == needs.end()) return;
   std::vector<Value> back = pull(e, needs, cts);
   std::vector<Number> numbers = operands(e);
   for (size_t i = 0, k = 0; i < needs.size(); ++i) {

@@ -6,6 +6,8 @@
 #include "compiler/compile.h"
 #include "ir/copy.h"
 #include "ops/decompose.h"
+#include "transforms/derived.h"
+#include "transforms/vjp.h"
 
 // The two halves of a joint graph. All derivatives of it are parts of one graph of primitives, so that the cut, which is made for
 // cotangents of all slots, stands for whatever comes back.
@@ -51,12 +53,20 @@ Halves::Halves(std::shared_ptr<const JointSegment> segment, const std::vector<De
   for (ir::Value g : derivation.pull(std::vector<bool>(joint->roots.size(), true), facts))
     if (g) values.push_back(g);
   decompose(values, facts);
+  std::vector<bool> published;
+  for (size_t i = 0; i < deliveries.size(); ++i) {
+    ir::Value v = values[i];
+    while (v.node->op != ir::input_op() && ops::row_of(*v.node).view) v = v.node->inputs()[0];
+    bool plain = v.node->op != ir::input_op() && transforms::is_plain_arithmetic(map_(values[i]));
+    published.push_back(plain && transforms::is_published(ops::row_of(*v.node), v.node->args, v.index, facts));
+  }
   lock.unlock();
   std::vector<ir::Output> checks = std::exchange(primitives_.outputs(), {});
   for (size_t i = 0; i < values.size(); ++i)
     primitives_.add_output(map_(values[i]), i < deliveries.size() ? deliveries[i].into : -1);
   for (ir::Output& o : checks) primitives_.add_check(o.value, std::move(o.check));
   KeptValues kept(joint->trace, primitives_, [&](Number n) { return map_.find(derivation.value(n)); }, options);
+  kept.keeping.published = std::move(published);
   transforms::Partition p =
       transforms::partition(primitives_, derivation.inputs(), deliveries.size(), facts, kept.keeping);
   primitives_.outputs().clear();

@@ -1,5 +1,6 @@
 #include <brasa/serialize.h>
 
+#include <algorithm>
 #include <istream>
 #include <iterator>
 #include <ostream>
@@ -41,8 +42,20 @@ void save_tensors(const TensorDict& tensors, const std::string& path, const safe
 
 namespace serialize {
 
+namespace {
+// In the order of writing, within which the format wants wide elements first.
+Held in_order(const Contents& contents, const std::string& path) {
+  Held held = hold(contents.tensors, path);
+  std::sort(held.entries.begin(), held.entries.end(), [&](const safetensors::Entry& a, const safetensors::Entry& b) {
+    return contents.order.place(a.name) < contents.order.place(b.name);
+  });
+  return held;
+}
+}  // namespace
+
 void OutputArchive::save_to(const std::string& filename, Form form) const {
-  if (form == Form::Safetensors) return save_tensors(contents_.tensors, filename, contents_.texts);
+  if (form == Form::Safetensors)
+    return safetensors::write(filename, in_order(contents_, filename).entries, contents_.texts);
   OutputFile file(filename);
   io::write_script_archive(contents_, filename, [&](const void* data, size_t size) { file.write(data, size); });
   file.commit();
@@ -59,7 +72,7 @@ void OutputArchive::save_to(const std::function<size_t(const void*, size_t)>& fu
     BRASA_CHECK(function(data, size) == size, "archive: it could not be written");
   };
   if (form == Form::LibTorch) return io::write_script_archive(contents_, "archive", sink);
-  Held held = hold(contents_.tensors, "archive");
+  Held held = in_order(contents_, "archive");
   safetensors::write(sink, held.entries, contents_.texts, "archive");
 }
 
@@ -96,8 +109,10 @@ void InputArchive::load(std::span<const std::byte> bytes, const std::string& sou
   } else {
     safetensors::File file = safetensors::File::parse(bytes, source);
     contents->texts = file.metadata();
-    for (const safetensors::Entry& entry : file.entries())
+    for (const safetensors::Entry& entry : file.entries()) {
       contents->tensors.emplace(entry.name, io::tensor_of(entry, source));
+      contents->order.add(entry.name);
+    }
   }
   if (device)
     for (auto& [name, tensor] : contents->tensors) tensor = tensor.to(*device);

@@ -249,17 +249,11 @@ void Module::convert(const std::function<Tensor(const Tensor&)>& f) {
       if (item.value().defined()) item.value().set_data(f(item.value()));
 }
 
-namespace {
-DType converted(const Tensor& t, DType dtype) {
-  return is_floating(dtype) && !is_floating(t.scalar_type()) ? t.scalar_type() : dtype;
-}
-}  // namespace
-
 void Module::to(Device device, DType dtype, bool non_blocking) {
-  convert([&](const Tensor& t) { return t.to(device, converted(t, dtype), non_blocking); });
+  convert([&](const Tensor& t) { return t.to(device, dtype, non_blocking); });
 }
 void Module::to(DType dtype, bool non_blocking) {
-  convert([&](const Tensor& t) { return t.to(converted(t, dtype), non_blocking); });
+  convert([&](const Tensor& t) { return t.to(dtype, non_blocking); });
 }
 void Module::to(Device device, bool non_blocking) {
   convert([&](const Tensor& t) { return t.to(device, t.scalar_type(), non_blocking); });

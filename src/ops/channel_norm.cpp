@@ -221,11 +221,13 @@ void add_batch_norms(Table& t) {
   t.op("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("batch_norm, with the batch's mean and 1/√(variance + eps) of each channel (empty when not training).")
       .keeps_memory_format()
+      .gradients_together()
       .composed(native_batch_norm)
       .samples(kBatchNorm);
   t.op("aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("native_batch_norm with running statistics.")
       .keeps_memory_format()
+      .gradients_together()
       .composed(native_batch_norm)
       .samples(kBatchNorm);
   const std::vector<Sample> updated = {
@@ -268,6 +270,7 @@ void add_batch_norms(Table& t) {
   t.op("aten::_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
       .doc("native_batch_norm, and the new running statistics.")
       .backward_node("NativeBatchNormBackward0")
+      .gradients_together()
       .keeps_memory_format()
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, Number momentum, Number eps) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
@@ -279,6 +282,7 @@ void add_batch_norms(Table& t) {
   t.op("aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("batch_norm by the running statistics.")
       .keeps_memory_format()
+      .gradients_together()
       .composed([](Value x, Value w, Value b, Value rm, Value rv, Number momentum, Number eps) {
         return native_batch_norm(x, w, b, rm, rv, false, momentum, eps);
       })
@@ -286,6 +290,7 @@ void add_batch_norms(Table& t) {
   t.op("aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("batch_norm by the batch's own statistics.")
       .keeps_memory_format()
+      .gradients_together()
       .composed([](Value x, Value w, Value b, bool training, Number momentum, Number eps) {
         return native_batch_norm(x, w, b, {}, {}, training, momentum, eps);
       })
@@ -295,6 +300,7 @@ void add_batch_norms(Table& t) {
           "(x - mean)/√(variance + eps) · weight + bias of each channel (Ioffe & Szegedy 2015), by the batch's or the running "
           "statistics. Training moves the latter towards the former, in place.")
       .backward_node("NativeBatchNormBackward0")
+      .gradients_together()
       .keeps_memory_format()
       .composed([](Value x, Value w, Value b, Value rm, Value rv, bool training, Number momentum, Number eps, bool) {
         BatchNorm r = batch_normalized(x, w, b, rm, rv, training, momentum, eps);
@@ -303,6 +309,7 @@ void add_batch_norms(Table& t) {
       .samples({{floats(3, 2, 4), floats(2), floats(2), floats(2), floats(2).in(0.5, 2), true, 0.0, 1e-5, true}});
   t.op("aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!)? running_mean, Tensor(b!)? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor")
       .doc("batch_norm of each sample by itself (Ulyanov et al. 2016).")
+      .gradients_together()
       .composed(instance_norm)
       .samples({{floats(3, 2, 4), floats(2), floats(2), ir::None{}, ir::None{}, true, 0.1, 1e-5, true}});
   t.op("aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
@@ -325,6 +332,7 @@ void add_group_norms(Table& t) {
   t.op("aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("group_norm, with the mean and 1/√(variance + eps) of each group.")
       .keeps_memory_format()
+      .gradients_together()
       .composed([](Value x, Value w, Value b, Expr n, Expr c, Expr rest, Expr groups, Number eps) {
         check_elements("native_group_norm", x, n * c * rest);
         return group_normalized(x, w, b, groups, eps);
@@ -342,6 +350,7 @@ void add_group_norms(Table& t) {
       .keeps_memory_format()
       .autocast(Autocast::None, Autocast::Float32)
       .backward_node("NativeGroupNormBackward0")
+      .gradients_together()
       .composed([](Value x, Expr groups, Value w, Value b, Number eps, bool) {
         return group_normalized(x, w, b, groups, eps)[0];
       })

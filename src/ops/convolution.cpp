@@ -286,6 +286,7 @@ void add_spatial(Table& t, int n) {
       .keeps_memory_format(2)
       .autocast(Autocast::Lower)
       .backward_node("ConvolutionBackward0")
+      .gradients_together()
       .composed(conv)
       .samples({{sample({2, 3}, n, 5), sample({4, 3}, n, 3), floats(4)},
                 {sample({4}, n, 5), sample({2, 2}, n, 2), ir::None{}, list({2}), list({1}), list({1}), 2},
@@ -296,6 +297,7 @@ void add_spatial(Table& t, int n) {
       .keeps_memory_format(2)
       .autocast(Autocast::Lower)
       .backward_node("ConvolutionBackward0")
+      .gradients_together()
       .composed(conv_named)
       .samples({{sample({2, 3}, n, 5), sample({4, 3}, n, 2), floats(4), list({1}), "same"}});
   t.op(str("aten::conv_transpose", n, "d", n == 1 ? "" : ".input", "(Tensor input, Tensor weight, Tensor? bias=None, ",
@@ -305,6 +307,7 @@ void add_spatial(Table& t, int n) {
       .keeps_memory_format(2)
       .autocast(Autocast::Lower)
       .backward_node("ConvolutionBackward0")
+      .gradients_together()
       .composed(conv_transpose)
       .samples(
           {{sample({2, 4}, n, 3), sample({4, 3}, n, 3), floats(3), list({2}), list({1}), list({1})},
@@ -354,6 +357,7 @@ void add_convolution(Table& t) {
       .doc("A convolution over any number of dimensions, or the transpose of one.")
       .keeps_memory_format(2)
       .autocast(Autocast::None, Autocast::Lower)
+      .gradients_together()
       .composed(convolution)
       .samples({{floats(2, 3, 5), floats(4, 3, 3), floats(4), list({1}), list({1}), list({1}), false, list({0}), 1},
                 {floats(2, 3, 5), floats(3, 2, 3), ir::None{}, list({2}), list({1}), list({1}), true, list({1}), 1}});

@@ -142,6 +142,7 @@ void add_normalization(Table& t) {
   t.op("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
       .doc("layer_norm, with the mean and 1/√(variance + eps) of each row.")
       .autocast(Autocast::None, Autocast::Float32)
+      .gradients_together()
       .composed(native_layer_norm)
       .samples({{floats(3, 5), list({5}), floats(5), floats(5), 1e-5},
                 {floats(2, 3, 4), list({3, 4}), ir::None{}, ir::None{}, 1e-5}});
@@ -154,6 +155,7 @@ void add_normalization(Table& t) {
       .doc("(x - mean)/√(variance + eps) · weight + bias over the last dimensions (Ba et al. 2016).")
       .autocast(Autocast::None, Autocast::Float32)
       .backward_node("NativeLayerNormBackward0")
+      .gradients_together()
       .packed({{floats(8, 8), list({8}), floats(8), floats(8)}, {floats(8, 8), list({8})}})
       .composed([](Value x, Shape shape, Value w, Value b, Number eps, bool) {
         return call_all("aten::native_layer_norm", {x, shape, w ? Arg(w) : Arg(), b ? Arg(b) : Arg(), eps})[0];

@@ -211,6 +211,10 @@ RowBuilder& RowBuilder::backward_node(std::string name) {
   row_.backward_node = std::move(name);
   return *this;
 }
+RowBuilder& RowBuilder::gradients_together() {
+  row_.gradients_together = true;
+  return *this;
+}
 RowBuilder& RowBuilder::keeps_memory_format(uint8_t operands) {
   row_.memory_format = operands;
   return *this;

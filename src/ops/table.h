@@ -163,8 +163,10 @@ struct Row final : ir::Op {
   Memory memory = Memory::None;
   Autocast autocast_on_gpus = Autocast::None;  // PyTorch has a list of its own for CUDA
   Out out = Out::Own;
-  std::string backward_node;   // of a row that PyTorch composes of others: the node that comes last there
-  int overload = 0;            // how many rows with the same base are in front of this one
+  std::string backward_node;  // of a row that PyTorch composes of others: the node that comes last there
+  bool gradients_together =
+      false;         // PyTorch computes them by one operator: with create_graph all have a history where one has
+  int overload = 0;  // how many rows with the same base are in front of this one
   std::vector<Sample> packed;  // calls whose kernels the pack ships; point-wise rows need none
 
   bool is_primitive() const { return static_cast<bool>(type); }
@@ -373,6 +375,7 @@ class RowBuilder {
   RowBuilder& sparse(Sparse form);
   RowBuilder& memory(Memory what);
   RowBuilder& backward_node(std::string name);
+  RowBuilder& gradients_together();
   /// Results lie with their channels last where one of the first `operands` does, tensors of a list where all do: PyTorch's memory
   /// formats.
   RowBuilder& keeps_memory_format(uint8_t operands = 1);

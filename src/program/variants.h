@@ -20,6 +20,7 @@ struct Variant {
   Program program;
   std::shared_ptr<compiler::Executable> executable;  // null where nothing is computed
   std::shared_ptr<const Attachment> attachment = nullptr;
+  std::vector<bool> gives = {};  // which results there are, of one that is looked at alone
 
   /// Operands as the program's inputs, and for its fresh outputs.
   void run(std::span<const compiler::Operand> inputs, std::span<const compiler::Operand> outputs) const {

@@ -157,7 +157,7 @@ RowComputation::RowComputation(const ops::Row& row, std::vector<Slot> slots, siz
     : Computation(row.name(), inputs, may_have_one_shape(slots) && !transforms::is_of_many_calls(row)),
       row_(row),
       slots_(std::move(slots)),
-      sums_up_(transforms::is_backward(row)),
+      is_derivative_(transforms::is_backward(row)),
       loops_(may_be_traced(row) ? Loops::Unknown : Loops::None) {}
 
 std::vector<ir::Value> RowComputation::build(std::span<const ir::Value> inputs) const {
@@ -181,6 +181,8 @@ std::vector<ir::Value> RowComputation::build(std::span<const ir::Value> inputs) 
   }
   return ops::Builder::current().call(row_, std::move(args));
 }
+
+bool RowComputation::gradients_together() const { return row_.gradients_together; }
 
 const Computation& RowComputation::with_gradients(std::span<const InputTensor> inputs) const {
   Loops loops = loops_.load(std::memory_order_acquire);
@@ -256,7 +258,7 @@ std::vector<ir::Value> Backward::build(std::span<const ir::Value> inputs) const 
       side_results.push_back(results[i]);
     }
   }
-  return transforms::derivative(side, needs_, side_given, inputs.first(n), cts, side_results);
+  return transforms::flowing(side, needs_, side_given, inputs.first(n), cts, side_results, forward_.is_derivative());
 }
 
 }  // namespace brasa::eager

@@ -91,6 +91,9 @@ class Computation {
   virtual bool may_alias() const { return false; }
   /// Whether it sums up over what operands broadcast, which does not show where all are of one shape.
   virtual bool sums_up() const { return false; }
+  virtual bool is_derivative() const { return false; }
+  /// See ops::Row.
+  virtual bool gradients_together() const { return false; }
 
   /// Whether results depend on operands element by element, so that dimensions can be merged. Learnt for each rank of the
   /// broadcast shape from symbolic sizes, because with a size of 1 many programs look like it, for each set of operands
@@ -154,7 +157,9 @@ class RowComputation final : public Computation {
   RowComputation(const ops::Row& row, std::vector<Slot> slots, size_t inputs);
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
   std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override;
-  bool sums_up() const override { return sums_up_; }
+  bool sums_up() const override { return is_derivative_; }
+  bool is_derivative() const override { return is_derivative_; }
+  bool gradients_together() const override;
   const ops::Row& row() const { return row_; }
   /// The form that a call runs whose results get gradients: where its derivative would make again what loops, costly rows and norms gave, Traced; else this one.
   const Computation& with_gradients(std::span<const InputTensor> inputs) const;
@@ -163,7 +168,7 @@ class RowComputation final : public Computation {
   enum class Loops : uint8_t { Unknown, None, Some };
   const ops::Row& row_;
   std::vector<Slot> slots_;
-  bool sums_up_;
+  bool is_derivative_;
   mutable std::atomic<Loops> loops_;
   mutable std::unique_ptr<Computation> traced_;
 };
@@ -206,6 +211,7 @@ class Backward final : public Computation {
   std::vector<ir::Value> build(std::span<const ir::Value> inputs) const override;
   void derive_types(std::vector<ir::Type>& types, ir::Facts& facts) const override;
   bool may_alias() const override { return true; }
+  bool is_derivative() const override { return true; }
   std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override;
   const std::vector<bool>& needs() const { return needs_; }
   /// Whether some result was found to be more than a view of an operand.

@@ -263,7 +263,10 @@ void run_in_order(const Call& call, Results& results, Prepare prepare) {
 
 }  // namespace
 
-std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs) {
+namespace {
+
+// What is built to be looked at alone. The caller is in an Epoch::Reading.
+const program::Variant& looked_at(const Computation& computation, std::span<const InputTensor> inputs) {
   // What a device computes whole reads other operands than its composition does.
   auto there =
       std::find_if(inputs.begin(), inputs.end(), [](const InputTensor& in) { return in.device && in.rank > 0; });
@@ -276,17 +279,29 @@ std::vector<bool> reads_of(const Computation& computation, std::span<const Input
     operands.push_back({nullptr, in.dtype, in.size_span(), in.stride_span()});
   }
   program::SymbolValues symbols;
+  return *variant_for(computation, words, operands, symbols, [&] {
+    Built b = build(call, false);
+    std::vector<bool> gives;
+    for (ir::Value v : b.results) {
+      gives.push_back(static_cast<bool>(v));
+      if (v) b.graph->add_output(v);
+    }
+    Variant variant{program::Program(std::move(b.graph), call.device), nullptr, nullptr, std::move(gives)};
+    variant.program.conditions = program::Conditions(b.facts.facts());
+    return variant;
+  });
+}
+
+}  // namespace
+
+std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs) {
   Epoch::Reading reading;
-  return variant_for(computation, words, operands, symbols,
-                     [&] {
-                       Built b = build(call, false);
-                       for (ir::Value v : b.results)
-                         if (v) b.graph->add_output(v);
-                       Variant variant{program::Program(std::move(b.graph), call.device), nullptr};
-                       variant.program.conditions = program::Conditions(b.facts.facts());
-                       return variant;
-                     })
-      ->program.reads;
+  return looked_at(computation, inputs).program.reads;
+}
+
+std::vector<bool> gives_of(const Computation& computation, std::span<const InputTensor> inputs) {
+  Epoch::Reading reading;
+  return looked_at(computation, inputs).gives;
 }
 
 std::optional<bool> makes_kept(const Computation& computation, std::span<const InputTensor> inputs) {

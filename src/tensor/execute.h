@@ -35,6 +35,8 @@ std::vector<Sizes> orders_of_results(const Computation& computation, std::span<c
 
 /// The inputs whose elements a computation reads, for inputs of these types and sizes.
 std::vector<bool> reads_of(const Computation& computation, std::span<const InputTensor> inputs);
+/// Which of its results there are.
+std::vector<bool> gives_of(const Computation& computation, std::span<const InputTensor> inputs);
 
 /// Whether a computation runs loops, for inputs of these types; absent where it refuses them, as the call itself will say.
 std::optional<bool> makes_kept(const Computation& computation, std::span<const InputTensor> inputs);

@@ -15,6 +15,8 @@ class Traced final : public Computation {
   std::vector<Sizes> orders_of_results(const std::vector<Sizes>& inputs) const override {
     return functional_.orders_of_results(inputs);
   }
+  bool is_derivative() const override { return functional_.is_derivative(); }
+  bool gradients_together() const override { return functional_.gradients_together(); }
   /// How many results are the functional's, which is known once it was built.
   size_t own_results() const { return own_results_.load(std::memory_order_relaxed); }
 

@@ -6,6 +6,7 @@
 #include "ops/table.h"
 #include "transforms/max_flow.h"
 #include "transforms/memory.h"
+#include "transforms/vjp.h"
 
 namespace brasa::transforms {
 namespace {
@@ -43,6 +44,9 @@ class Cutter {
         sizes_(facts),
         keeping_(keeping),
         free_(graph.nodes().size()),
+        given_(free_),
+        own_(free_),
+        original_(free_),
         read_(free_),
         live_(free_),
         constant_(free_),
@@ -63,6 +67,7 @@ class Cutter {
     }
     compared_ = find_compared();
     find_inner(outputs);
+    if (!keeping_.published.empty()) find_given(outputs);
   }
 
   Cut run(const Measure& measure) {
@@ -211,10 +216,53 @@ class Cutter {
     }
   }
 
-  // Whether the backward part must not compute it again, but for what a small budget asks for.
+  // What eager derivatives read of the outputs, and what they do not.
+  void find_given(const std::vector<Value>& outputs) {
+    for (Value v : outputs) original_[v.node->id] = true;
+    ir::add_operands(graph_, original_);
+    std::vector<std::vector<const Node*>> readers(graph_.nodes().size());
+    for (const Node* n : graph_.nodes()) n->for_each_input([&](Value v) { readers[v.node->id].push_back(n); });
+    // Whether one of those that take a value, or a view of it, is such a node.
+    auto taken = [&](const Node& value, const auto& is) {
+      std::vector<const Node*> open = {&value};
+      while (!open.empty()) {
+        const Node* at = open.back();
+        open.pop_back();
+        for (const Node* n : readers[at->id]) {
+          bool view = original_[n->id] && ops::is_view(ops::kind_of(*n));
+          if (view)
+            open.push_back(n);
+          else if (is(*n))
+            return true;
+        }
+      }
+      return false;
+    };
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const Node& n = *outputs[i].node;
+      bool own = is_plain_arithmetic(outputs[i]) && !keeping_.published.at(i) &&
+                 !taken(n, [&](const Node& by) { return original_[by.id] && !is_linear(by); });
+      given_[n.id] = !own && taken(n, [&](const Node& by) { return live_[by.id] && !original_[by.id]; });
+      own_[n.id] = own && !compared_[n.id];
+    }
+  }
+
+  // Whether derivatives of it do not read what it takes.
+  bool is_linear(const Node& n) const {
+    if (ops::kind_of(n) != ops::Kind::Pointwise) return false;
+    ops::ScalarOp op = ops::row_of(n).scalar;
+    bool by_constant = false;
+    n.for_each_input([&](Value v) { by_constant = by_constant || constant_[v.node->id]; });
+    return op == ops::ScalarOp::Add || op == ops::ScalarOp::Sub ||
+           ((op == ops::ScalarOp::Mul || op == ops::ScalarOp::Div) && by_constant);
+  }
+
+  // Whether the backward part must not compute it again, but for what a small budget asks for. It reads what the forward part gives where eager
+  // derivatives do, so that a program which writes that between the two is told. They do not read their own result where that is a sum, a
+  // product or a quotient (`own_`), which may be written.
   bool once(const Node& n) const {
-    if (inner_[n.id] || constant_[n.id]) return false;
-    return leaves_[n.id] || compared_[n.id] || !cheap(n) || !keeping_.repeats_cheap;
+    if (inner_[n.id] || constant_[n.id] || own_[n.id]) return false;
+    return given_[n.id] || leaves_[n.id] || compared_[n.id] || !cheap(n) || !keeping_.repeats_cheap;
   }
 
   // What may be computed again to save memory, if it is no small part of `all`, the cheapest for its bytes first. Of what costs the same, as
@@ -266,7 +314,8 @@ class Cutter {
       if (!live_[node->id] || !forward_[node->id]) continue;
       int in = static_cast<int>(2 * node->id), out = in + 1;
       // In units of 1/16 byte, so that a free value still counts a little against none at all.
-      flow.edge(in, out, inner_[node->id] ? MaxFlow::kInfinite : free_[node->id] ? 1 : 16 * sizes_.bytes(*node));
+      bool never = inner_[node->id] || own_[node->id];
+      flow.edge(in, out, never ? MaxFlow::kInfinite : free_[node->id] ? 1 : 16 * sizes_.bytes(*node));
       bool is_input = node->op == ir::input_op();
       if (is_input || (once(*node) && !again[node->id])) flow.edge(source, in, MaxFlow::kInfinite);
       if (read_[node->id]) flow.edge(out, sink, MaxFlow::kInfinite);
@@ -302,7 +351,7 @@ class Cutter {
   const std::vector<Value>& gradients_;
   ExampleSizes sizes_;
   const Keeping& keeping_;
-  std::vector<bool> free_, read_, live_, constant_, inner_, leaves_, compared_;
+  std::vector<bool> free_, given_, own_, original_, read_, live_, constant_, inner_, leaves_, compared_;
 };
 
 }  // namespace

@@ -26,6 +26,8 @@ struct Keeping {
     AllCheap,
   };
   Spare spare = Spare::Nothing;
+  /// By output, empty where there are none: an operator with a derivative of its own gives it, which may read it.
+  std::vector<bool> published;
   /// Whether cheap work outside of checkpointed functions is done again where that saves memory.
   bool repeats_cheap = true;
 };

@@ -266,6 +266,25 @@ const Row& vjp_row(const Row& row, const std::vector<bool>& needs, const std::ve
   });
 }
 
+std::vector<std::vector<bool>> flows(const Row& row, const Args& args, ir::Facts& facts) {
+  OneCall call = one_call(row, args, facts);
+  std::unique_ptr<ir::Graph> primitives = ops::decompose(*call.graph, facts);
+  std::vector<std::vector<bool>> out(call.graph->outputs().size());
+  for (size_t r = 0; r < out.size(); ++r) {
+    std::vector<bool> given(out.size());
+    given[r] = true;
+    std::vector<bool> all = flows(*primitives, given, is_backward(row));
+    for (size_t i = 0; i < all.size(); ++i)
+      if (call.is_tensor[i]) out[r].push_back(all[i]);
+  }
+  return out;
+}
+
+bool is_published(const Row& row, const Args& args, uint32_t result, ir::Facts& facts) {
+  OneCall call = one_call(row, args, facts);
+  return has_published_derivative(ops::decompose(*call.graph, facts, has_own_derivative)->outputs()[result].value);
+}
+
 const Row& vmap_row(const Row& row, const std::vector<bool>& mapped) {
   return Registry::get().find_or_make(str("vmap::", row.name(), "/", bits(mapped)), [&](Row& made) {
     made.schema = row.schema;
@@ -280,6 +299,7 @@ const Row& vmap_row(const Row& row, const std::vector<bool>& mapped) {
 bool is_of_many_calls(const Row& row) { return row.name().find("vmap::") != std::string::npos; }
 
 bool is_backward(const Row& row) { return row.name().find("vjp::") != std::string::npos; }
+bool may_not_flow(const Row& row, size_t results) { return results > 1 || is_backward(row); }
 
 const Row& jvp_row(const Row& row, const std::vector<bool>& has_tangent) {
   return Registry::get().find_or_make(str("jvp::", row.name(), "/", bits(has_tangent)), [&](Row& made) {

@@ -16,6 +16,14 @@ namespace brasa::transforms {
 /// present. A result that is present is not computed again, and the derivative's derivative flows to it.
 const ops::Row& vjp_row(const ops::Row& row, const std::vector<bool>& needs, const std::vector<bool>& given);
 
+/// By result and tensor of a call of `row`: whether a gradient flows from one to the other. Only a row that `may_not_flow` has such to
+/// which none does.
+std::vector<std::vector<bool>> flows(const ops::Row& row, const ir::Args& args, ir::Facts& facts);
+bool may_not_flow(const ops::Row& row, size_t results);
+
+/// Whether a call's result comes from an operator of PyTorch's with a derivative of its own.
+bool is_published(const ops::Row& row, const ir::Args& args, uint32_t result, ir::Facts& facts);
+
 /// `vmap::aten::add.Tensor/10`: the same parameters, where the tensors that `mapped` marks have one more dimension in front: the
 /// operands of many calls. Gives the results of all calls, each with that dimension.
 const ops::Row& vmap_row(const ops::Row& row, const std::vector<bool>& mapped);

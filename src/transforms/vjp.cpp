@@ -41,10 +41,9 @@ std::vector<Value> pull(const Node& n, const std::vector<Value>& cts, const std:
   return out;
 }
 
-// Rows that are differentiated as they stand: primitives, and compositions with a derivative of their own.
-bool has_own_derivative(const Row& row) { return static_cast<bool>(row.vjp) || row.no_gradient; }
-
 }  // namespace
+
+bool has_own_derivative(const Row& row) { return static_cast<bool>(row.vjp) || row.no_gradient; }
 
 std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector<Value>& cts,
                             const std::vector<Value>& inputs) {
@@ -102,14 +101,9 @@ std::vector<Value> pullback(const std::vector<Value>& outputs, const std::vector
   return out;
 }
 
-namespace {
-
-// Of an operator of PyTorch's that has a derivative of its own; those of parts that operators are composed of are nobody's business.
 bool has_published_derivative(Value v) {
   return v.node->op != ir::input_op() && ops::row_of(*v.node).vjp && v.node->op->name().starts_with("aten::");
 }
-
-}  // namespace
 
 JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<bool>& needs,
                  const std::vector<bool>& has_cotangent) {
@@ -150,6 +144,19 @@ JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<boo
 
 Value of_shape(Value v, const ir::Shape& shape) {
   return ir::type_of(v).shape == shape ? v : ops::prim::reshape(v, shape);
+}
+
+namespace {
+Value unshaped(Value v) {
+  while (ops::kind_of(*v.node) == ops::Kind::Reshape) v = v.node->arg<Value>(0);
+  return v;
+}
+}  // namespace
+
+bool is_plain_arithmetic(Value result) {
+  const ir::Node& n = *unshaped(result).node;
+  ops::ScalarOp op = ops::kind_of(n) == ops::Kind::Pointwise ? ops::row_of(n).scalar : ops::ScalarOp::None;
+  return op == ops::ScalarOp::Add || op == ops::ScalarOp::Sub || op == ops::ScalarOp::Mul || op == ops::ScalarOp::Div;
 }
 
 namespace {
@@ -195,15 +202,20 @@ std::vector<bool> plain_arithmetic(const JointGraph& j, size_t inputs) {
   };
   std::vector<bool> out;
   for (size_t i = 0; i < j.published.size(); ++i) {
-    Value result = joint.outputs()[i].value, v = result;
-    while (ops::kind_of(*v.node) == ops::Kind::Reshape) v = v.node->arg<Value>(0);
-    ops::ScalarOp op =
-        ops::kind_of(*v.node) == ops::Kind::Pointwise ? ops::row_of(*v.node).scalar : ops::ScalarOp::None;
-    bool plain =
-        op == ops::ScalarOp::Add || op == ops::ScalarOp::Sub || op == ops::ScalarOp::Mul || op == ops::ScalarOp::Div;
-    out.push_back(plain && !j.published[i] && (!follow.count(v.node) || is_large(result)));
+    Value result = joint.outputs()[i].value, v = unshaped(result);
+    out.push_back(is_plain_arithmetic(result) && !j.published[i] && (!follow.count(v.node) || is_large(result)));
   }
   return out;
+}
+
+// By node: whether one of the graph's first outputs that `marked` marks depends on it.
+std::vector<bool> read_by(const ir::Graph& graph, const std::vector<bool>& marked) {
+  std::vector<bool> read(graph.nodes().size());
+  for (size_t k = 0; k < marked.size(); ++k)
+    if (marked[k] && graph.outputs()[k].check.empty()) read[graph.outputs()[k].value.node->id] = true;
+  for (size_t id = read.size(); id-- > 0;)
+    if (read[id]) graph.nodes()[id]->for_each_input([&](Value v) { read[v.node->id] = true; });
+  return read;
 }
 
 // A cotangent has the sizes of its result, which are other expressions.
@@ -214,9 +226,20 @@ void learn_equal(ir::Facts& facts, const ir::Shape& a, const ir::Shape& b) {
 
 }  // namespace
 
-std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
-                              std::span<const Value> inputs, std::span<const Value> cts,
-                              const std::vector<Value>& results) {
+std::vector<bool> flows(const ir::Graph& primitives, const std::vector<bool>& given, bool of_derivative) {
+  std::vector<bool> others = given, out;
+  others.flip();
+  std::vector<bool> read = read_by(primitives, given), elsewhere = read_by(primitives, others);
+  for (const auto& in : primitives.inputs()) {
+    uint32_t id = in.value.node->id;
+    out.push_back(read[id] || !(of_derivative || elsewhere[id]));
+  }
+  return out;
+}
+
+std::vector<Value> flowing(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
+                           std::span<const Value> inputs, std::span<const Value> cts, const std::vector<Value>& results,
+                           bool of_derivative) {
   ops::Builder& target = ops::Builder::current();
   given.resize(graph.outputs().size());
   JointGraph j = joint(graph, target.facts(), needs, given);
@@ -250,12 +273,21 @@ std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& n
     }
   }
   std::vector<Value> out;
+  std::vector<bool> flow = flows(*j.graph, given, of_derivative);
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!needs[i]) continue;
-    // A derivative that is zero everywhere, as that of floor, still leaves a gradient.
     int at = j.gradient_of[i];
-    out.push_back(at < 0 ? ops::zeros_like(inputs[i]) : map(j.graph->outputs()[at].value));
+    out.push_back(at >= 0 ? map(j.graph->outputs()[at].value) : flow[i] ? ops::zeros_like(inputs[i]) : Value{});
   }
+  return out;
+}
+
+std::vector<Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
+                              std::span<const Value> inputs, std::span<const Value> cts,
+                              const std::vector<Value>& results) {
+  std::vector<Value> out = flowing(graph, needs, std::move(given), inputs, cts, results, false);
+  for (size_t i = 0, k = 0; i < inputs.size(); ++i)
+    if (needs[i] && !out[k++]) out[k - 1] = ops::zeros_like(inputs[i]);
   return out;
 }
 

@@ -32,9 +32,24 @@ JointGraph joint(const ir::Graph& graph, ir::Facts& facts, const std::vector<boo
 /// equal, and reshaping makes that a fact.
 ir::Value of_shape(ir::Value v, const ir::Shape& shape);
 
-/// Appends to the current Builder's graph the derivative of `graph` at `inputs`: the cotangents of the inputs that `needs` marks, zeros
+/// Rows that are differentiated as they stand: primitives, and compositions with a derivative of their own.
+bool has_own_derivative(const ops::Row& row);
+/// Of an operator of PyTorch's that has a derivative of its own; those of parts that operators are composed of are nobody's business.
+bool has_published_derivative(ir::Value v);
+/// Whether it is a sum, product or quotient of elements, which PyTorch's nodes do not keep.
+bool is_plain_arithmetic(ir::Value result);
+
+/// By input: whether a gradient flows to it from those of the first outputs that `given` marks, though it be one of zeros, as that of
+/// floor. There is none where the others alone depend on the input; of a derivative's inputs, where these outputs do not.
+std::vector<bool> flows(const ir::Graph& primitives, const std::vector<bool>& given, bool of_derivative);
+
+/// Appends to the current Builder's graph the derivative of `graph` at `inputs`: the cotangents of the inputs that `needs` marks, absent
 /// where none flows, for one cotangent for each output that `given` marks. An output that the caller has in `results` (empty: none) is
 /// not computed again. Checks of the graph are left out: they held when it ran.
+std::vector<ir::Value> flowing(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
+                               std::span<const ir::Value> inputs, std::span<const ir::Value> cts,
+                               const std::vector<ir::Value>& results, bool of_derivative);
+/// The same with zeros where none flows.
 std::vector<ir::Value> derivative(const ir::Graph& graph, const std::vector<bool>& needs, std::vector<bool> given,
                                   std::span<const ir::Value> inputs, std::span<const ir::Value> cts,
                                   const std::vector<ir::Value>& results = {});

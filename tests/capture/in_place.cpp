@@ -82,5 +82,58 @@ TEST(InPlace, ElementsThatShareMemoryByName) {
     EXPECT_NE(error_of(f).find("refers to a single memory location"), std::string::npos);
 }
 
+// A result that is written before its backward pass is refused, or not, in compiled calls as in eager ones: where the function goes on from
+// it, as the next reader or as one that computes it again, and where nothing but its own derivative could read it.
+TEST(InPlace, ResultsWrittenBeforeBackward) {
+  struct Case {
+    const char* name;
+    Tensor (*f)(const Tensor& x, const Tensor& y);
+  };
+  const Case cases[] = {
+      {"sine", [](const Tensor& x, const Tensor&) { return x.sin(); }},
+      {"exponential", [](const Tensor& x, const Tensor&) { return x.exp(); }},
+      {"sigmoid", [](const Tensor& x, const Tensor&) { return x.sigmoid(); }},
+      {"square", [](const Tensor& x, const Tensor&) { return x.square(); }},
+      {"GELU", [](const Tensor& x, const Tensor&) { return gelu(x); }},
+      {"sum", [](const Tensor& x, const Tensor& y) { return x + y; }},
+      {"product", [](const Tensor& x, const Tensor& y) { return x * y; }},
+      {"quotient", [](const Tensor& x, const Tensor& y) { return x / y; }},
+      {"divisor", [](const Tensor& x, const Tensor& y) { return y / x; }},
+      {"part of a norm", [](const Tensor& x, const Tensor&) { return x / x.norm(); }},
+      {"layer norm", [](const Tensor& x, const Tensor&) { return layer_norm(x, {4}); }},
+      {"affine layer norm", [](const Tensor& x, const Tensor& y) { return layer_norm(x, {4}, y[0], y[1]); }},
+      {"softmax", [](const Tensor& x, const Tensor&) { return softmax(x, 1); }},
+  };
+  using Form = std::vector<Tensor> (*)(const Tensor& made);
+  const Form forms[] = {
+      [](const Tensor& made) -> std::vector<Tensor> { return {made}; },
+      [](const Tensor& made) -> std::vector<Tensor> { return {made, (made * 1.5).sin()}; },
+      [](const Tensor& made) -> std::vector<Tensor> { return {made, made + 1}; },
+  };
+  for (const Case& c : cases)
+    for (Form form : forms) {
+      SCOPED_TRACE(c.name);
+      auto f = [&](const std::vector<Tensor>& in) { return form(c.f(in[0], in[1])); };
+      auto run = [&](auto g) {
+        Tensor x = ((arange(16, kDouble) * 0.37).sin() * 0.3 + 0.5).reshape({4, 4}).requires_grad_();
+        Tensor y = ((arange(16, kDouble) * 0.71).cos() * 0.3 + 0.6).reshape({4, 4}).requires_grad_();
+        std::vector<Tensor> out = g(std::vector<Tensor>{x, y});
+        {
+          NoGradGuard guard;
+          out[0].mul_(2);
+        }
+        std::string error = error_of([&] { out.back().square().sum().backward(); });
+        bool modified = error.find("modified by an inplace operation") != std::string::npos;
+        EXPECT_EQ(modified, !error.empty()) << error;
+        return std::pair(modified, modified ? Tensor() : x.grad());
+      };
+      auto eager = run(f), compiled = run(compile(f));
+      EXPECT_EQ(compiled.first, eager.first) << form(ones({1})).size() << " results";
+      if (!eager.first && !compiled.first) {
+        EXPECT_TRUE(allclose(compiled.second, eager.second, 1e-9, 1e-9));  // float64, a few operators
+      }
+    }
+}
+
 }  // namespace
 }  // namespace brasa

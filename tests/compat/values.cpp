@@ -151,6 +151,15 @@ TEST(Archives, KeysAreInTheOrderOfWriting) {
     archive.read("module", nested);
     EXPECT_EQ(nested.keys(), (std::vector<std::string>{"z", "a"}));
   }
+  // A file of safetensors has the tensors in that order, within it the wide ones first, and the texts behind.
+  out.write("wide", torch::ones({2}, torch::kDouble));
+  std::stringstream plain;
+  out.save_to(plain);
+  read.load_from(plain);
+  EXPECT_EQ(read.keys(), (std::vector<std::string>{"wide", "weight", "module", "bias", "count"}));
+  torch::serialize::InputArchive nested;
+  read.read("module", nested);
+  EXPECT_EQ(nested.keys(), (std::vector<std::string>{"z", "a"}));
 }
 
 }  // namespace

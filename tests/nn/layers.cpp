@@ -231,6 +231,25 @@ TEST(Layers, NormsHaveSecondDerivatives) {
   }
 }
 
+TEST(Layers, ConvertAllBuffersAsLibTorch) {
+  BatchNorm1d norm(2);
+  norm->to(kDouble);
+  for (const Tensor& t : norm->buffers()) EXPECT_EQ(t.scalar_type(), kDouble);
+  norm->to(Device(kCPU), kFloat);
+  for (const Tensor& t : norm->buffers()) EXPECT_EQ(t.scalar_type(), kFloat);
+  norm->forward(ones({3, 2}));
+  EXPECT_EQ(norm->num_batches_tracked.item<float>(), 1);
+}
+
+TEST(Layers, InsertedModulesHaveTheNamesOfTheirPlaces) {
+  ModuleList list(Linear(1, 2), Linear(2, 3));
+  list->insert(0, Linear(3, 4));
+  std::vector<int64_t> sizes;
+  for (const auto& item : list->named_parameters()) sizes.push_back(item.value().size(0));
+  EXPECT_EQ(list->named_children().keys(), (std::vector<std::string>{"0", "1", "2"}));
+  EXPECT_EQ(sizes, (std::vector<int64_t>{4, 4, 2, 2, 3, 3}));
+}
+
 TEST(Layers, NestAsDeepAsAProgramMakesThem) {
   test::on_small_stack([] {
     constexpr int kDepth = 3000;

@@ -68,7 +68,7 @@ class BRASA_API Module : public std::enable_shared_from_this<Module> {
   void eval() { train(false); }
   virtual bool is_training() const noexcept { return is_training_; }
 
-  /// Converts parameters and buffers. A floating dtype leaves integer buffers as they are.
+  /// Converts all parameters and buffers, those of integers, too.
   virtual void to(Device device, DType dtype, bool non_blocking = false);
   virtual void to(DType dtype, bool non_blocking = false);
   virtual void to(Device device, bool non_blocking = false);

@@ -84,6 +84,7 @@ class ComputationNode final : public Node, public Pooled {
       }
     };
     fit(false);
+    if (GradMode::is_enabled() && computation_.gradients_together()) lead_on(operands, holders);
     attach(backward, name_, operands, results);
     fit(true);
     for (size_t i = 0, k = 0; i < needs_.size(); ++i)
@@ -101,6 +102,16 @@ class ComputationNode final : public Node, public Pooled {
   }
 
  private:
+  // Of operands that the derivative does not read, what they came from, too.
+  void lead_on(std::vector<InputTensor>& operands, std::vector<Tensor>& holders) const {
+    for (size_t i = 0; i < needs_.size(); ++i) {
+      if (!needs_[i] || operands[i].tensor) continue;
+      holders[i] = stand_in(inputs_[i].dtype(), inputs_[i].sizes(), runtime::host());
+      set_history(holders[i], next_edges_[i].function, next_edges_[i].input_nr);
+      operands[i].tensor = &holders[i];
+    }
+  }
+
   const eager::Computation& computation_;
   std::string name_;
   std::vector<bool> needs_;

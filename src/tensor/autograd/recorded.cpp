@@ -10,6 +10,7 @@
 #include "tensor/parse.h"
 #include "tensor/recorder.h"
 #include "tensor/views.h"
+#include "transforms/derived.h"
 
 // The autograd graph of calls that a recorder kept.
 namespace brasa::autograd {
@@ -62,6 +63,8 @@ class RowNode final : public Node, public Pooled {
     variable_list out(needs_.size());
     std::vector<bool> given = given_of(grads, internals_->results.size());
     if (std::find(given.begin(), given.end(), true) == given.end()) return out;
+    const std::vector<bool> needs = flowing(given);
+    if (std::find(needs.begin(), needs.end(), true) == needs.end()) return out;
     Optionals cts(given.size());
     for (size_t i = 0; i < given.size(); ++i)
       if (given[i]) cts[i] = grads[i].to(computed.value_or(grads[i].scalar_type()));
@@ -73,12 +76,12 @@ class RowNode final : public Node, public Pooled {
     find_results(results_of_call);
     eager::Literals defaults;
     std::vector<CallArg> args = derivative_args(operands, results_of_call, cts, defaults);
-    eager::Operator& backward = op_.backward(needs_, given);
+    eager::Operator& backward = op_.backward(needs, given);
     check_unwritten(backward, args, operands.tensors());
     if (own) add_history(backward, args, operands, results_of_call);
     std::vector<Tensor> results = eager::call_list(backward, args);
-    for (size_t i = 0, k = 0; i < needs_.size(); ++i)
-      if (needs_[i]) out[i] = std::move(results[k++]);
+    for (size_t i = 0, k = 0; i < needs.size(); ++i)
+      if (needs[i]) out[i] = std::move(results[k++]);
     return out;
   }
   void release_variables() override {
@@ -114,10 +117,33 @@ class RowNode final : public Node, public Pooled {
   }
 
   static Tensor without_values(const ResultMeta& like, bool weak = false) {
-    Tensor t = make_tensor(StorageRef(Storage::make(static_cast<size_t>(size_of(like.dtype)), *like.device)),
-                           like.dtype, like.sizes, Sizes(like.sizes.size(), 0), 0);
+    Tensor t = stand_in(like.dtype, like.sizes, *like.device);
     impl_of(t)->weak = weak;
     return t;
+  }
+
+  // Of the operands that need gradients those to which one flows.
+  std::vector<bool> flowing(const std::vector<bool>& given) const {
+    if (!transforms::may_not_flow(op_.row(), given.size())) return needs_;
+    std::vector<CallArg> args = args_->args().vec();
+    eager::Parsed p;
+    const eager::RowComputation& computation = computation_of(op_, args, p);
+    std::vector<bool> needs(p.inputs.size()), flows = needs_;
+    size_t operand = 0, input = 0;
+    eager::each_tensor(args, [&](const Tensor& t) {
+      while (p.inputs[input].tensor != &t) ++input;
+      needs[input] = needs_[operand++];
+    });
+    std::vector<eager::InputTensor> operands(p.inputs.begin(), p.inputs.end());
+    Optionals results = stand_ins();
+    for (const auto& t : results) operands.push_back(t ? eager::InputTensor::of(*t) : eager::InputTensor{});
+    for (size_t r = 0; r < given.size(); ++r)
+      if (given[r]) operands.push_back(eager::InputTensor::of(*results[r]));
+    std::vector<bool> gives = eager::gives_of(computation.backward(needs, given), operands);
+    size_t next = 0;
+    for (size_t k = 0; k < flows.size(); ++k)
+      if (flows[k]) flows[k] = gives.at(next++);
+    return flows;
   }
 
   // What stands for results, or cotangents: shapes alone.
@@ -225,7 +251,8 @@ class RowNode final : public Node, public Pooled {
     eager::each_tensor(operands.args(), [&](const Tensor& t) {
       size_t i = operand++;
       if (next == end || &t != next) return;
-      if (needs_[i] && read(t)) set_history(t, next_edges_[i].function, next_edges_[i].input_nr);
+      if (needs_[i] && (op_.row().gradients_together || read(t)))
+        set_history(t, next_edges_[i].function, next_edges_[i].input_nr);
       ++next;
     });
     std::shared_ptr<Node> me = internals_->stands_for.lock();

@@ -48,6 +48,11 @@ void Saved::set_tensor(const Tensor& t) {
   }
 }
 
+Tensor stand_in(DType dtype, const Sizes& sizes, runtime::Device& device) {
+  return make_tensor(StorageRef(Storage::make(static_cast<size_t>(size_of(dtype)), device)), dtype, sizes,
+                     Sizes(sizes.size(), 0), 0);
+}
+
 void check_saved(bool inference) {
   BRASA_CHECK(!inference, "Inference tensors cannot be saved for backward. Make a clone to get a normal tensor.");
 }

@@ -23,6 +23,7 @@ class Saved {
   bool keeps() const { return tensor_.defined() || elsewhere_; }
   void reset();
   const Sizes& sizes() const { return sizes_; }
+  DType dtype() const { return dtype_; }
 
  private:
   Tensor tensor_;
@@ -34,6 +35,8 @@ class Saved {
   bool read_ = false, is_number_ = false, weak_ = false, result_ = false;
 };
 
+/// What stands for a tensor of these sizes whose elements nobody reads.
+Tensor stand_in(DType dtype, const Sizes& sizes, runtime::Device& device);
 /// brasa::Error for what was made in inference mode.
 void check_saved(bool inference);
 /// The error of a node whose saved tensor was written since.
