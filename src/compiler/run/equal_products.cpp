@@ -5,9 +5,21 @@
 #include <unordered_set>
 
 #include "ir/text.h"
+#include "support/str.h"
 
 // The gradients by weights of equal layers leave processors without work one by one: together they are one call with as many tiles as all have.
 namespace brasa::compiler {
+
+std::vector<size_t> equal_kernels(const std::vector<Group>& groups) {
+  std::vector<size_t> out(groups.size());
+  std::unordered_map<std::string, size_t> first;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].kind != GroupKind::Loops) continue;
+    auto [it, fresh] = first.try_emplace(str(groups[g].domain, ir::print(*groups[g].graph)), g);
+    if (!fresh) out[g] = out[it->second] = it->second + 1;
+  }
+  return out;
+}
 
 bool is_repeatable(const Group& g) {
   return g.kind == GroupKind::Library && g.library->repeats && g.outputs.size() == 1 && g.output_strides[0].empty() &&
@@ -30,6 +42,33 @@ std::vector<std::vector<size_t>> equal_products(const std::vector<Group>& groups
   }
   std::erase_if(sets, [](const std::vector<size_t>& set) { return set.size() < 2; });
   return sets;
+}
+
+void TensorRows::add(const std::vector<ir::Value>& tensors) {
+  const ir::Type& t = type_of(tensors[0]);
+  for (size_t i = 0; i < tensors.size(); ++i) of_[tensors[i]] = {rows_.size(), i};
+  rows_.push_back({t.numel().constant() * size_of(t.dtype), tensors.size(), {}});
+}
+
+bool TensorRows::take(ir::Value v, Block& block) {
+  auto it = of_.find(v);
+  if (it == of_.end()) return false;
+  Row& row = rows_[it->second.first];
+  if (!row.range) row.range = block.take(row.bytes * static_cast<int64_t>(row.left));
+  return true;
+}
+
+void TensorRows::give_back(ir::Value v, Block& block) {
+  auto it = of_.find(v);
+  if (it == of_.end()) return;
+  if (Row& row = rows_[it->second.first]; --row.left == 0) block.give_back(*row.range);
+}
+
+void TensorRows::each(const std::function<void(ir::Value, int64_t offset)>& f, const Block& block) const {
+  for (const auto& [v, at] : of_) {
+    const Row& row = rows_[at.first];
+    f(v, block.offset(*row.range) + row.bytes * static_cast<int64_t>(at.second));
+  }
 }
 
 std::vector<int64_t> apart(const Plan& p, size_t step, size_t next) {

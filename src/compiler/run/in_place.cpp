@@ -79,4 +79,42 @@ bool same_elements(const Group& g, Value old) {
   });
 }
 
+bool order_stores(Group& g, const std::vector<Value>& overwritten) {
+  size_t n = g.outputs.size();
+  std::vector<std::vector<bool>> reads(n, std::vector<bool>(g.graph->nodes().size()));  // by output and node
+  for (size_t k = 0; k < n; ++k) {
+    reads[k][g.graph->outputs()[k].value.node->id] = true;
+    ir::add_operands(*g.graph, reads[k]);
+  }
+  std::vector<bool> reshaped(g.graph->nodes().size());
+  for (const ir::Node* node : g.graph->nodes())
+    reshaped[node->id] =
+        prim_of(node) == Prim::Reshape && !(type_of(node->arg<Value>(0)).shape == node->types[0].shape);
+  ir::add_operands(*g.graph, reshaped);
+  std::vector<size_t> order, left(n);
+  std::iota(left.begin(), left.end(), size_t{0});
+  while (!left.empty()) {
+    auto fits = [&](size_t k) {
+      if (!overwritten[k]) return true;
+      size_t id = overwritten[k].node->id;
+      auto loads = [&](size_t o) { return reads[o][id]; };
+      bool later = std::any_of(left.begin(), left.end(), [&](size_t o) { return o != k && loads(o); });
+      bool loaded = !reshaped[id] && (loads(k) || std::any_of(order.begin(), order.end(), loads));
+      return !later || loaded;
+    };
+    auto next = std::find_if(left.begin(), left.end(), fits);
+    if (next == left.end()) return false;
+    order.push_back(*next);
+    left.erase(next);
+  }
+  auto reordered = [&](auto& list) {
+    auto from = list;
+    for (size_t k = 0; k < n; ++k) list[k] = from[order[k]];
+  };
+  reordered(g.outputs);
+  reordered(g.output_strides);
+  reordered(g.graph->outputs());
+  return true;
+}
+
 }  // namespace brasa::compiler

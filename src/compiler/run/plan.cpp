@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <optional>
 #include <queue>
 #include <set>
@@ -50,7 +49,7 @@ class Planner {
     }
     assign_outputs();
     find_prepared();
-    sort_ = sorts();
+    sort_ = together_ ? equal_kernels(groups_) : std::vector<size_t>(groups_.size());
     if (joins_products_) join_products();
     order();
     allocate();
@@ -134,9 +133,7 @@ class Planner {
     return true;
   }
 
-  // Puts the outputs of a group, of which `v` and those placed before overwrite inputs, in an order in which every input is
-  // loaded before it is overwritten: by the output itself, or an earlier one. False if there is none. Through a reshape the same element may
-  // be loaded anew, as another expression of the indices.
+  // Of a group of which `v` and those placed before overwrite inputs.
   bool order_stores(Group& g, Value v, const Place& place) const {
     size_t n = g.outputs.size();
     std::vector<Value> overwritten(n);  // the group's input that output k overwrites
@@ -146,40 +143,7 @@ class Planner {
       if (!p || p->kind != Place::Input) continue;
       overwritten[k] = input_for(g, graph_.inputs()[p->index].value);
     }
-    std::vector<std::vector<bool>> reads(n, std::vector<bool>(g.graph->nodes().size()));  // by output and node
-    for (size_t k = 0; k < n; ++k) {
-      reads[k][g.graph->outputs()[k].value.node->id] = true;
-      ir::add_operands(*g.graph, reads[k]);
-    }
-    std::vector<bool> reshaped(g.graph->nodes().size());
-    for (const ir::Node* node : g.graph->nodes())
-      reshaped[node->id] =
-          prim_of(node) == Prim::Reshape && !(type_of(node->arg<Value>(0)).shape == node->types[0].shape);
-    ir::add_operands(*g.graph, reshaped);
-    std::vector<size_t> order, left(n);
-    std::iota(left.begin(), left.end(), size_t{0});
-    while (!left.empty()) {
-      auto fits = [&](size_t k) {
-        if (!overwritten[k]) return true;
-        size_t id = overwritten[k].node->id;
-        auto loads = [&](size_t o) { return reads[o][id]; };
-        bool later = std::any_of(left.begin(), left.end(), [&](size_t o) { return o != k && loads(o); });
-        bool loaded = !reshaped[id] && (loads(k) || std::any_of(order.begin(), order.end(), loads));
-        return !later || loaded;
-      };
-      auto next = std::find_if(left.begin(), left.end(), fits);
-      if (next == left.end()) return false;
-      order.push_back(*next);
-      left.erase(next);
-    }
-    auto reordered = [&](auto& list) {
-      auto from = list;
-      for (size_t k = 0; k < n; ++k) list[k] = from[order[k]];
-    };
-    reordered(g.outputs);
-    reordered(g.output_strides);
-    reordered(g.graph->outputs());
-    return true;
+    return brasa::compiler::order_stores(g, overwritten);
   }
 
   // What runs: first a step that only waits for all checks, then one a group.
@@ -339,14 +303,10 @@ class Planner {
     };
     for (const std::vector<size_t>& set : equal_products(groups_, stands)) {
       for (size_t i = 0; i <= groups_[set[0]].inputs.size(); ++i) {
-        for (size_t k = 0; k < set.size(); ++k) {
-          const Group& g = groups_[set[k]];
-          Value v = i < g.inputs.size() ? g.inputs[i] : g.outputs[0];
-          row_of_[v] = {rows_.size(), k};
-        }
-        const ir::Type& t =
-            type_of(i < groups_[set[0]].inputs.size() ? groups_[set[0]].inputs[i] : groups_[set[0]].outputs[0]);
-        rows_.push_back({t.numel().constant() * size_of(t.dtype), set.size(), {}});
+        std::vector<Value> tensors;
+        for (size_t g : set)
+          tensors.push_back(i < groups_[g].inputs.size() ? groups_[g].inputs[i] : groups_[g].outputs[0]);
+        rows_.add(tensors);
       }
       for (size_t g : set) {
         joined_.insert(g);
@@ -405,19 +365,6 @@ class Planner {
     BRASA_ASSERT(order_.size() == groups_.size(), "the groups wait for each other");
   }
 
-  // By group: a number that it shares with those that compute the same, or 0 where there are none.
-  std::vector<size_t> sorts() const {
-    std::vector<size_t> out(groups_.size());
-    if (!together_) return out;
-    std::unordered_map<std::string, size_t> first;
-    for (size_t g = 0; g < groups_.size(); ++g) {
-      if (groups_[g].kind != GroupKind::Loops) continue;
-      auto [it, fresh] = first.try_emplace(str(groups_[g].domain, ir::print(*groups_[g].graph)), g);
-      if (!fresh) out[g] = out[it->second] = it->second + 1;
-    }
-    return out;
-  }
-
   static Expr aligned(Expr bytes) { return ceildiv(bytes, kAlignment) * Expr(kAlignment); }
 
   // Memory of values that nobody outside sees. Of constant size they share one block, where their lives do not overlap; of
@@ -443,11 +390,7 @@ class Planner {
       for (size_t i = 0; i < g.outputs.size(); ++i) {
         Value v = g.outputs[i];
         if (place_.count(v) || copy_place_.count(order_[s])) continue;
-        if (auto it = row_of_.find(v); it != row_of_.end()) {
-          Row& row = rows_[it->second.first];
-          if (!row.range) row.range = block.take(row.bytes * static_cast<int64_t>(row.left));
-          continue;
-        }
+        if (rows_.take(v, block)) continue;
         const std::vector<Expr>& strides = g.output_strides[i];  // of longer rows
         Expr elements = strides.empty() ? type_of(v).numel() : type_of(v).shape[0] * strides[0];
         Expr bytes = aligned(elements * Expr(size_of(type_of(v).dtype)));
@@ -476,8 +419,7 @@ class Planner {
       }
       auto release = [&](Value v) {
         if (taken_over.count(v)) return;
-        if (auto it = row_of_.find(v); it != row_of_.end())
-          if (Row& row = rows_[it->second.first]; --row.left == 0) block.give_back(*row.range);
+        rows_.give_back(v, block);
         if (auto it = range_of.find(v); it != range_of.end()) block.give_back(it->second);
         if (auto it = slot_of.find(v); it != slot_of.end()) free_slots[slots[it->second].bytes].insert(it->second);
       };
@@ -498,9 +440,7 @@ class Planner {
       total = shortened_(total + slot.bytes);
     }
     for (auto [v, range] : range_of) place_[v] = {Place::Arena, 0, block.offset(range)};
-    for (auto [v, at] : row_of_)
-      place_[v] = {Place::Arena, 0,
-                   block.offset(*rows_[at.first].range) + rows_[at.first].bytes * static_cast<int64_t>(at.second)};
+    rows_.each([&](Value v, int64_t offset) { place_[v] = {Place::Arena, 0, offset}; }, block);
     for (auto [v, slot] : slot_of) place_[v] = {Place::Arena, 0, slots[slot].offset};
     out_.arena_bytes = total;
     write_steps();
@@ -565,14 +505,7 @@ class Planner {
   std::unordered_map<size_t, Place> copy_place_;
   std::vector<size_t> order_;
   std::vector<size_t> sort_;
-  // Tensors of equal products, which lie one behind the other.
-  struct Row {
-    int64_t bytes;  // of each
-    size_t left;    // that are still needed
-    std::optional<size_t> range;
-  };
-  std::vector<Row> rows_;
-  std::unordered_map<Value, std::pair<size_t, size_t>> row_of_;  // and its place there
+  TensorRows rows_;  // of equal products
   std::unordered_set<size_t> joined_;
   Plan out_;
 };
