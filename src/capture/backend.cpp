@@ -25,6 +25,7 @@ std::shared_ptr<compiler::Executable> inductor(const ir::Graph& graph, ir::Facts
   out.measure = given.mode.starts_with("max-autotune");
   if (auto given_seconds = given.options.find("tune_seconds"); given_seconds != given.options.end())
     out.tune_seconds = number_in(given_seconds->second).value_or(out.tune_seconds);
+  out.join_products = out.measure && !memory_budget_of(given);
   out.keep_launches = given.mode == "reduce-overhead" || given.mode == "max-autotune";
   out.numbers = numbers_of(given);
   return compiler::compile(graph, facts, out);

@@ -36,6 +36,8 @@ struct CompilerOptions {
   /// Libraries that know several ways to compute the same measure them at the first call, and keep the fastest; the host's kernels are
   /// compiled with other schedules besides, and the fastest stays.
   bool measure = false;
+  /// On a device equal products wait for each other, to be one call, for which their operands stay in memory.
+  bool join_products = false;
   /// So long kernels of one graph are measured, and ways of libraries.
   double tune_seconds = 20;
   /// Of a graph that measures, on a device: given by `compile`.

@@ -266,8 +266,8 @@ LoweredGraph lower_graph(const Graph& graph, ir::Facts& facts, const CompilerOpt
       [&] {
         std::optional<LargeSizes> large;
         if (p.defined) large.emplace(*p.defined);
-        bool spends = options.measure && !PassRunner::switched_off("share_products");
-        Together alike = !together ? Together::None : spends ? Together::Products : Together::WhereSmall;
+        bool joins = options.join_products && !PassRunner::switched_off("share_products");
+        Together alike = !together ? Together::None : joins ? Together::Products : Together::WhereSmall;
         out.plan = plan(*p.graph, std::move(fused), alike, {std::move(lasting), room, std::move(p.carried)},
                         [&](const Expr& e) { return large ? (*large)(e) : e; });
         mark_values(out.plan, graph, device_for(options));
