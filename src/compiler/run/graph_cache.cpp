@@ -285,8 +285,8 @@ std::string graph_key(const Graph& graph, const ir::Facts& facts, const Compiler
       str(kPipelineVersion, "\n", at.target, " ", at.code, " ", at.processors, " ", device.on_host(), " ");
   for (std::string_view library : machine.libraries.names()) all += str(library, ",");
   all += str(" ", options.target, " ", static_cast<int>(options.numbers), " ", machine.threads, " ", options.aligned,
-             options.measure, options.join_products, options.keep_launches, options.size_classes, options.lasting, "\n", passes ? passes : "",
-             "\n", facts.facts(), "\n");
+             options.measure, options.join_products, options.keep_launches, options.size_classes, options.lasting, "\n",
+             passes ? passes : "", "\n", facts.facts(), "\n");
   if (options.measure && device.on_host()) all += str(runtime::cpu::processor_model(), options.tune_seconds, "\n");
   for (Expr e : symbols_of(graph))
     if (facts.has_hint(e)) all += str(e, "=", facts.hint(e), " ");
