@@ -230,9 +230,20 @@ std::vector<bool> flows(const ir::Graph& primitives, const std::vector<bool>& gi
   std::vector<bool> others = given, out;
   others.flip();
   std::vector<bool> read = read_by(primitives, given), elsewhere = read_by(primitives, others);
+  auto reads = [&](const std::vector<bool>& by) {
+    return std::any_of(primitives.inputs().begin(), primitives.inputs().end(),
+                       [&](const ir::Input& in) { return by[in.value.node->id]; });
+  };
+  // What is made of nothing, as the gradient of what was filled, came from all that would have led to it.
+  bool of_nothing = false;
+  for (size_t k = 0; k < given.size(); ++k) {
+    std::vector<bool> alone(given.size());
+    alone[k] = given[k];
+    of_nothing = of_nothing || (given[k] && !reads(read_by(primitives, alone)));
+  }
   for (const auto& in : primitives.inputs()) {
     uint32_t id = in.value.node->id;
-    out.push_back(read[id] || !(of_derivative || elsewhere[id]));
+    out.push_back(read[id] || of_nothing || !(of_derivative || elsewhere[id]));
   }
   return out;
 }
