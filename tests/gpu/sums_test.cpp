@@ -98,6 +98,20 @@ TEST_P(Sums, OfLongRowsOfPairs) {
   EXPECT_TRUE(equal(compile(place)(y.to(device_).contiguous(), at.to(device_)).cpu(), place(y, at)));
 }
 
+// Of equal ones the first, and the first NaN, whatever threads share a row.
+TEST_P(Sums, PlacesOfEqualMaxima) {
+  for (int64_t columns : {31, 32, 33, 70, 1000, 5000}) {
+    Tensor x = randint(-3, 3, {9, columns}).to(kFloat32);
+    x.select(0, 4).slice(0, columns / 2).fill_(NAN);
+    auto places = [](const Tensor& t) { return std::vector<Tensor>{t.argmax(1), t.argmin(1), std::get<1>(t.max(1))}; };
+    std::vector<Tensor> want = places(x), got = compile(places)(x.to(device_)), eager = places(x.to(device_));
+    for (size_t i = 0; i < want.size(); ++i) {
+      EXPECT_TRUE(equal(got[i].cpu(), want[i])) << columns << " " << i;
+      EXPECT_TRUE(equal(eager[i].cpu(), want[i])) << columns << " " << i;
+    }
+  }
+}
+
 // Copies between orders of dimensions go through memory that a block shares: of any sizes, and of sizes that the code does not know.
 TEST_P(Sums, OfTransposedCopies) {
   for (std::vector<int64_t> shape :

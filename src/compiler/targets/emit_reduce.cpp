@@ -2,7 +2,9 @@
 
 #include <bit>
 #include <numeric>
+#include <optional>
 
+#include "compiler/fusion/indexing.h"
 #include "compiler/targets/emitter.h"
 #include "ops/combiner.h"
 #include "support/error.h"
@@ -43,6 +45,27 @@ Emitter::Values Emitter::later(const std::string& combiner, const Values& a, con
   llvm::Value* win = b_.CreateNot(emit_compare(combiner == "argmax" ? ScalarOp::Le : ScalarOp::Ge, b[0], a[0], t));
   if (is_floating(t)) win = b_.CreateAnd(win, emit_compare(ScalarOp::Eq, a[0], a[0], t));
   return {b_.CreateSelect(win, b[0], a[0]), b_.CreateSelect(win, b[1], a[1])};
+}
+
+// Threads of a block that run one after the other, as emulated ones do, each take steps through a row.
+bool Emitter::comes_in_order(const Node* n) const {
+  if (n->types.size() == 1) return true;
+  const Node* place = items_of(n)[1].node;
+  while (scalar_op_of(place->op) == ScalarOp::Convert) place = place->arg<Value>(0).node;
+  if (loop_kind(place->op) != LoopOp::Index) return true;
+  Ranges serial = analysis_.closed(n) & analysis_.kind(ForKind::Serial),
+         unroll = analysis_.closed(n) & analysis_.kind(ForKind::Unroll);
+  std::optional<int64_t> before;
+  for (Ranges kind : {serial, unroll})
+    for (Ranges r = kind; r; r &= r - 1) {
+      std::optional<Expr> step =
+          coefficient(place->arg<Expr>(0), analysis_.loops()[static_cast<size_t>(std::countr_zero(r))].range);
+      std::optional<int64_t> now = step ? step->maybe_constant() : std::nullopt;
+      bool alone = std::has_single_bit(serial | unroll);
+      if (!alone && (!now || (before && *now > *before))) return false;
+      before = now;
+    }
+  return true;
 }
 
 Emitter::Values Emitter::neutral(const Node* n, int lanes) {
@@ -119,7 +142,8 @@ void Emitter::accumulate(const Node* n) {
     next = {fused(product, old[0])};
   } else {
     for (size_t r = 0; r < results; ++r) items.push_back(splat(eval(items_of(n)[r]), lanes_of(old[r])));
-    next = later(combiner_of(n), old, items, n->types[0].dtype);
+    DType t = n->types[0].dtype;
+    next = comes_in_order(n) ? later(combiner_of(n), old, items, t) : combine(combiner_of(n), old, items, t);
   }
   for (size_t r = 0; r < results; ++r) {
     if (a.closes_vector && vector_.mask && !in_scalars) next[r] = b_.CreateSelect(vector_.mask, next[r], old[r]);

@@ -298,6 +298,7 @@ class Emitter {
   void emit_small_reduce(const ir::Node* n);
   Values combine(const std::string& combiner, const Values& a, const Values& b, DType dtype);
   Values later(const std::string& combiner, const Values& a, const Values& b, DType dtype);
+  bool comes_in_order(const ir::Node* n) const;
   Values neutral(const ir::Node* n, int lanes);
   Values fold_lanes(const std::string& combiner, const Values& v, DType dtype);
   Values fold_list(const std::string& combiner, std::vector<Values> list, DType dtype);
