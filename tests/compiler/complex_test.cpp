@@ -137,6 +137,15 @@ TEST(Complex, MovementAndSums) {
   });
 }
 
+// Inputs of a graph, and what is built of them with the current Builder as its outputs; the inputs' values.
+std::vector<Value> add(ir::Graph& graph, const std::vector<In>& inputs, const Build& build) {
+  std::vector<Value> values;
+  for (const In& in : inputs)
+    values.push_back(graph.add_input({in.dtype, ir::Shape(in.sizes.begin(), in.sizes.end()), false}));
+  for (Value v : build(values)) graph.add_output(v);
+  return values;
+}
+
 // Numbers of 64 bits that are only moved are whole: a result has the shape that it had.
 TEST(Complex, MovementAlone) {
   auto moved = [](const std::vector<Value>& v) {
@@ -153,10 +162,7 @@ TEST(Complex, MovementAlone) {
   ir::Graph graph(ir::Level::Primitives);
   ir::Facts facts;
   ops::Builder builder(graph, facts);
-  std::vector<Value> values;
-  for (const In& in : inputs)
-    values.push_back(graph.add_input({in.dtype, ir::Shape(in.sizes.begin(), in.sizes.end()), false}));
-  for (Value v : moved(values)) graph.add_output(v);
+  std::vector<Value> values = add(graph, inputs, moved);
   auto words = transforms::split_complex(graph, facts);
   for (size_t i = 0; i < graph.outputs().size(); ++i)
     EXPECT_EQ(type_of(words->outputs()[i].value).shape, type_of(graph.outputs()[i].value).shape) << i;
@@ -171,10 +177,7 @@ TEST(Complex, ProductsOfMatrices) {
     ir::Graph graph(ir::Level::Primitives);
     ir::Facts facts;
     ops::Builder builder(graph, facts);
-    std::vector<Value> values;
-    for (const In& in : inputs)
-      values.push_back(graph.add_input({in.dtype, ir::Shape(in.sizes.begin(), in.sizes.end()), false}));
-    for (Value v : build(values)) graph.add_output(v);
+    add(graph, inputs, build);
     auto split = transforms::split_complex(graph, facts);
     return std::count_if(split->nodes().begin(), split->nodes().end(),
                          [](const ir::Node* n) { return n->op->name() == "prim::dot_general"; });

@@ -54,9 +54,8 @@ class DeviceCall {
   /// `tensors` are the memory of the group's inputs, then of its outputs.
   virtual void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
                    const int64_t* symbols) const = 0;
-  /// From now on it computes so many, whose tensors lie so many bytes behind those of the one before; false if it cannot. Of one whose
-  /// implementation repeats.
-  virtual bool repeat(int64_t /*count*/, std::span<const int64_t> /*apart*/) { return false; }
+  /// From now on it computes so many, whose tensors lie so many bytes behind those of the one before. Of implementations that repeat.
+  virtual void repeat(int64_t count, std::span<const int64_t> apart);
   /// Of what it is compiled of; null for a library's own code.
   virtual const Report* report() const { return nullptr; }
   double flops(const int64_t* symbols) const { return 2 * products(symbols); }

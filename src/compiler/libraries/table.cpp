@@ -74,6 +74,10 @@ constexpr const Implementation* kTable[] = {
 
 DeviceCall::~DeviceCall() = default;
 
+void DeviceCall::repeat(int64_t count, std::span<const int64_t> /*apart*/) {
+  fail_internal(str("a call that computes one group was to compute ", count));
+}
+
 std::span<const Implementation* const> implementations() { return kTable; }
 
 Libraries::Libraries(std::span<const std::string_view> names) : names_(names.begin(), names.end()) {

@@ -193,10 +193,11 @@ void call_library(Step& s, const Group& group, const CompilerOptions& options, i
     return;
   }
   std::unique_ptr<DeviceCall> call = group.library->prepare(group, options, facts);
-  BRASA_CHECK(s.repeats == 1 ||
-                  (s.repeats > 1 && group.library->repeats &&
-                   s.apart.size() == group.inputs.size() + group.outputs.size() && call->repeat(s.repeats, s.apart)),
-              "a call of ", group.library->name, " is not one that computes several");
+  if (s.repeats != 1) {
+    BRASA_CHECK(s.repeats > 1 && group.library->repeats && s.apart.size() == group.inputs.size() + group.outputs.size(),
+                "a call of ", group.library->name, " is not one that computes several");
+    call->repeat(s.repeats, s.apart);
+  }
   s.call = std::move(call);
 }
 

@@ -84,7 +84,7 @@ std::vector<int64_t> apart(const Plan& p, size_t step, size_t next) {
 
 size_t calls_in_one(const Plan& p, size_t step, const std::function<bool(size_t next)>& fits) {
   size_t end = step + 1;
-  if (!is_repeatable(p.steps[step]) || end == p.steps.size()) return 1;
+  if (!is_repeatable(p.steps[step])) return 1;
   std::vector<int64_t> distances;
   while (end < p.steps.size() && fits(end)) {
     std::vector<int64_t> next = apart(p, end - 1, end);

@@ -47,7 +47,8 @@ Emitter::Values Emitter::later(const std::string& combiner, const Values& a, con
   return {b_.CreateSelect(win, b[0], a[0]), b_.CreateSelect(win, b[1], a[1])};
 }
 
-// Threads of a block that run one after the other, as emulated ones do, each take steps through a row.
+// Whether elements are accumulated in the order of their places. They are not where a block's threads, each of which takes steps through a row, run
+// one after the other, as emulated ones do.
 bool Emitter::comes_in_order(const Node* n) const {
   if (n->types.size() == 1) return true;
   const Node* place = items_of(n)[1].node;
@@ -55,14 +56,14 @@ bool Emitter::comes_in_order(const Node* n) const {
   if (loop_kind(place->op) != LoopOp::Index) return true;
   Ranges serial = analysis_.closed(n) & analysis_.kind(ForKind::Serial),
          unroll = analysis_.closed(n) & analysis_.kind(ForKind::Unroll);
+  if (std::has_single_bit(serial | unroll)) return true;
   std::optional<int64_t> before;
   for (Ranges kind : {serial, unroll})
     for (Ranges r = kind; r; r &= r - 1) {
       std::optional<Expr> step =
           coefficient(place->arg<Expr>(0), analysis_.loops()[static_cast<size_t>(std::countr_zero(r))].range);
       std::optional<int64_t> now = step ? step->maybe_constant() : std::nullopt;
-      bool alone = std::has_single_bit(serial | unroll);
-      if (!alone && (!now || (before && *now > *before))) return false;
+      if (!now || (before && *now > *before)) return false;
       before = now;
     }
   return true;

@@ -4,6 +4,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/Pass.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include <algorithm>
 #include <array>
@@ -118,17 +119,7 @@ struct PackedExtrema : llvm::FunctionPass {
       all.numbers.push_back(b.CreateBitCast(half, b.getFloatTy()));
     auto single = [&](llvm::Value* x, llvm::Value* y) { return b.CreateBinaryIntrinsic(last->getIntrinsicID(), x, y); };
     last->replaceAllUsesWith(greatest(all.numbers, single, greatest));
-    // What it was made of goes as code that nobody reads.
-    std::vector<llvm::Instruction*> dead{last};
-    while (!dead.empty()) {
-      llvm::Instruction* i = dead.back();
-      dead.pop_back();
-      if (!i->use_empty() || !is_extremum(i)) continue;
-      std::vector<llvm::Value*> read(i->op_begin(), i->op_end());
-      i->eraseFromParent();
-      for (llvm::Value* x : read)
-        if (auto* before = llvm::dyn_cast<llvm::Instruction>(x); before && is_extremum(before)) dead.push_back(before);
-    }
+    llvm::RecursivelyDeleteTriviallyDeadInstructions(last);
     return true;
   }
 };

@@ -125,6 +125,9 @@ class RowNode final : public Node, public Pooled {
   // Of the operands that need gradients those to which one flows.
   std::vector<bool> flowing(const std::vector<bool>& given) const {
     if (!transforms::may_not_flow(op_.row(), given.size())) return needs_;
+    // From all results of a call that is no derivative a gradient flows to every operand, though it be one of zeros.
+    bool all = std::find(given.begin(), given.end(), false) == given.end();
+    if (all && !transforms::is_backward(op_.row())) return needs_;
     std::vector<CallArg> args = args_->args().vec();
     eager::Parsed p;
     const eager::RowComputation& computation = computation_of(op_, args, p);

@@ -374,11 +374,10 @@ class ProductCall final : public MeasuredCall {
     out->work = SizeProgram(Expr(kAloneWorkspace));
     return out;
   }
-  bool repeat(int64_t count, std::span<const int64_t> apart) override {
+  void repeat(int64_t count, std::span<const int64_t> apart) override {
     count_ = SizeProgram(Expr(count));
     for (Located* l : {&left_, &right_}) l->steps[0] = SizeProgram(Expr(apart[l->tensor] / size_of(l->dtype)));
     batch_ = SizeProgram(Expr(apart[result_at_] / size_of(result_)));
-    return true;
   }
   void run(runtime::Device& device, runtime::Stream stream, void* const* tensors,
            const int64_t* symbols) const override {
