@@ -349,7 +349,7 @@ Value convolution_of_image(const Conv& c, const Shape& result) {
 Value of_some_taps(Value y, const Shape& kernel) {
   Expr places = product_from(kernel, 2);
   if (places->min >= 1) return y;
-  Value any = prim::binary("lt", ops::scalar(0, DType::Int64), prim::size_value(places));
+  Value none = ops::scalar(0, DType::Int64), any = prim::binary("lt", none, prim::size_value(places));
   return prim::select(ops::broadcast_to(any, shape_of(y)), y, ops::zeros_like(y));
 }
 

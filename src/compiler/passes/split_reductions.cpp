@@ -100,8 +100,8 @@ Value parts_of_rows(Value x, const Dims& reduced, const std::string& combiner, c
   if (outer == 0) return {};
   Expr rows = product(Shape(s.begin(), s.begin() + outer)), parts = ceildiv(row, Expr(2 * kPart)),
        part = ir::max(ceildiv(row, parts), 1);
-  Value v = prim::pad(prim::reshape(x, {rows, row}), identity(combiner, ops::dtype_of(x)), {0, 0},
-                      {0, parts * part - row}, {0, 0});
+  Value none = identity(combiner, ops::dtype_of(x));
+  Value v = prim::pad(prim::reshape(x, {rows, row}), none, {0, 0}, {0, parts * part - row}, {0, 0});
   return prim::reduce(prim::reduce(prim::reshape(v, {rows, parts, part}), {2}, combiner), {0, 1}, combiner);
 }
 
