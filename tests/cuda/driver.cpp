@@ -51,7 +51,7 @@ TEST(Driver, ASteadyStepOnlyLaunches) {
     return loss.detach();
   });
   for (int i = 0; i < 3; ++i) step();
-  fakes::Control &driver = test::fake_driver(), &cublas = test::fake_cublaslt();
+  fakes::Control& driver = test::fake_driver();
   auto calls = [&] {
     std::vector<int> out;
     for (const char* f : {"cuMemAlloc_v2", "cuMemFree_v2", "cuStreamSynchronize", "cuCtxSynchronize",
@@ -60,18 +60,18 @@ TEST(Driver, ASteadyStepOnlyLaunches) {
     return out;
   };
   std::vector<int> before = calls();
-  int launches = driver.calls("cuLaunchKernel"), products = cublas.calls("cublasLtMatmul"),
-      biases = cublas.calls("bias");
+  int launches = driver.calls("cuLaunchKernel"), products = driver.calls("small_");
   step();
   EXPECT_EQ(calls(), before);
   EXPECT_GT(driver.calls("cuLaunchKernel"), launches);
-  EXPECT_EQ(cublas.calls("cublasLtMatmul") - products, 5);  // two layers, both by weight, one by input
-  EXPECT_EQ(cublas.calls("bias") - biases, 2);
+  EXPECT_EQ(driver.calls("small_") - products, 5);  // two layers, both by weight, one by input
 }
 
 // From the third call on, a call of the driver for all of a function's launches, and one for each whose slots are others.
 TEST(Driver, KeptLaunchesAreOneCall) {
-  Tensor w = randn({64, 64}).to(kCUDA), u = randn({64, 64}).to(kCUDA), x = randn({8, 64}).to(kCUDA);
+  // The library has products of float64.
+  TensorOptions there = TensorOptions(kCUDA).dtype(kFloat64);
+  Tensor w = randn({64, 64}, there), u = randn({64, 64}, there), x = randn({8, 64}, there);
   auto f = compile([=](const Tensor& a, double scale) mutable { return ((a * scale).mm(w).tanh().mm(u) + 1).sum(); },
                    {.mode = "reduce-overhead", .dynamic = false});
   fakes::Control &driver = test::fake_driver(), &cublas = test::fake_cublaslt();

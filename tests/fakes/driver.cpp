@@ -78,6 +78,7 @@ struct Function {
   std::shared_ptr<const brasa::fakes::Program> program;  // none: it computes nothing
   std::vector<Parameter> parameters = {};
   HostKernel kernel = nullptr;  // instead
+  const char* family = "";      // what the kernels of a file begin with
   bool grouped = false;         // four warps multiply together
   bool clustered = false;       // blocks use each other's shared memory
 };
@@ -316,10 +317,12 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
     }
   size_t entry = m->ptx.find(std::string(".entry ") + name + "(");
   if (entry == std::string::npos) return kNotFound;
-  constexpr std::string_view kWritten[] = {"attention", "few_channels", "sort_", "concat", "tiled_"};
-  bool runs = std::any_of(std::begin(kWritten), std::end(kWritten),
-                          [&](std::string_view prefix) { return std::string_view(name).starts_with(prefix); });
+  constexpr const char* kWritten[] = {"attention", "few_channels", "sort_", "concat", "tiled_", "small_"};
+  auto* const* family = std::find_if(std::begin(kWritten), std::end(kWritten),
+                                     [&](const char* prefix) { return std::string_view(name).starts_with(prefix); });
+  bool runs = family != std::end(kWritten);
   auto* f = new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr};
+  if (runs) f->family = *family;
   f->grouped = m->ptx.find("wgmma.") != std::string::npos;
   f->clustered = m->ptx.find(".reqnctapercluster") != std::string::npos;
   for (size_t end = m->ptx.find(')', entry); runs && (entry = m->ptx.find(".param", entry)) < end; ++entry)
@@ -344,6 +347,7 @@ BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, 
   Node node{[=](void** slots) {
               if (!f->program) return;
               log_of_calls.note("written kernel");
+              log_of_calls.note(f->family);
               if (f->grouped) log_of_calls.note("groups of warps");
               if (f->clustered) log_of_calls.note("clusters of blocks");
               brasa::fakes::run(*f->program, blocks, threads, shared, slots);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/cuda/ready_kernels.h"
+#include "runtime/cuda/small_product.h"
 #include "runtime/cuda/tensor_cores.h"
 #include "runtime/cuda/tiled_product.h"
 #include "support/error.h"
@@ -133,7 +134,10 @@ bool has_many_tiles(const Product& p, const Device& device) {
 }  // namespace
 
 void run_product(const Product& p, const AfterProduct& after, Device& device, Stream stream, Measuring* measuring) {
-  if (after.epilogue.is_none()) return run_product(p, device, stream, measuring);
+  if (after.epilogue.is_none()) {
+    if (takes_small_product(p, device)) return run_small_product(p, device, stream);
+    return run_product(p, device, stream, measuring);
+  }
   if (p.rows == 0 || p.columns == 0) return;
   auto tiled = [&] { run_tiled_product(p, after, device, stream); };
   auto apart = [&] { run_apart(p, after, device, stream, measuring); };
