@@ -75,6 +75,7 @@ void add_complex(Table& t) {
       .samples({{tensor(DType::Complex64, {3})}});
   t.op("aten::conj_physical(Tensor self) -> Tensor")
       .doc("The conjugate.")
+      .view()
       .composed(conj)
       .samples({{floats(3)}, {tensor(DType::Complex64, {3})}});
   t.alias("aten::_conj_physical", "aten::conj_physical");

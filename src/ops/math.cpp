@@ -183,6 +183,7 @@ void add_signs(Table& t) {
   t.op("aten::positive(Tensor self) -> Tensor")
       .doc("self.")
       .sparse(Sparse::Linear)
+      .view()
       .composed([](Value x) {
         BRASA_CHECK(dtype_of(x) != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
         return x;

@@ -117,6 +117,8 @@ struct Row final : ir::Op {
 
   Compose compose;  // a composed operator; exactly one of `compose` and `type` is set
   Precondition precondition;
+  /// Whether a call gives its first operand itself, by what a recording takes as constants.
+  std::function<bool(const Args&)> itself;
   /// Where the results' size follows from numbers among the arguments: gives it, or -1 if `count` has to. `counted` is the composition
   /// of transforms::sized_row and takes it as one more argument; so numbers that are no integers need not be known.
   std::function<int64_t(const Args&)> number_count;
@@ -287,6 +289,14 @@ class RowBuilder {
     using S = detail::Signature<std::decay_t<decltype(+f)>>;
     check_parameters(S::kParams);
     row_.precondition = S::on_numbers(+f);
+    return *this;
+  }
+  /// When a call gives its first operand itself; `f` takes what a precondition does.
+  template <class F>
+  RowBuilder& itself(F f) {
+    using S = detail::Signature<std::decay_t<decltype(+f)>>;
+    check_parameters(S::kParams);
+    row_.itself = S::on_numbers(+f);
     return *this;
   }
   /// Parameters that a graph is made for one value of, although the composition takes them as symbols: code for unknown ones is slow.

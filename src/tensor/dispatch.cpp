@@ -137,6 +137,11 @@ inline bool goes_ahead(const Operator& op) {
   return op.plain() && !(op.casts() && autocasting()) && get_default_dtype() == DType::Float32;
 }
 
+bool gives_itself(const Operator& op, CallArgs args) {
+  bool has_operand = !args.empty() && args[0].kind == Kind::Tensor && args[0].tensor->defined();
+  return op.row().itself && has_operand && op.row().itself(literals(op.row(), args));
+}
+
 }  // namespace
 
 void call_functional(Operator& op, CallArgs args, Results& results) {
@@ -148,7 +153,10 @@ void call_functional(Operator& op, CallArgs args, Results& results) {
     if (op.row().view && call_view(op, args, results)) return;
   }
   try {
-    if (!op.plain()) check_numbers(op, args);
+    if (!op.plain()) {
+      check_numbers(op, args);
+      if (gives_itself(op, args)) return results.resize(1), void(results[0] = *args[0].tensor);
+    }
     if (Recorder* recorder = Recorder::current()) [[unlikely]] {
       if (!goes_ahead(op) && recorder->follow(op.row(), args, results))
         return autograd::attach_recorded(op, args, *recorder, results);

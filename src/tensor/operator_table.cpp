@@ -58,7 +58,8 @@ Operator::Operator(const ops::Row& row)
   bool lists = std::any_of(parameters_.begin(), parameters_.end(),
                            [](const Parameter& p) { return p.type == ir::ParamType::Tensor && p.list; });
   plain_ = !lists && !memory_ && !mutates_ && dtype_parameter_ < 0 && layout_parameter_ < 0 && sparse_gradient_ < 0 &&
-           row.fitting == 0 && !row.view && !row.count && !row.number_count && !row.bounds && !row.precondition;
+           row.fitting == 0 && !row.view && !row.count && !row.number_count && !row.bounds && !row.precondition &&
+           !row.itself;
   casts_ = row.autocast != ops::Autocast::None || row.autocast_on_gpus != ops::Autocast::None;
 }
 

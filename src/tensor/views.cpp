@@ -24,7 +24,8 @@ using Plans = std::vector<std::shared_ptr<const ViewPlan>>;
 // A call that the cache knows: same row, arguments, sizes and strides. Of a further tensor a view takes the type alone.
 struct CachedCall {
   Plans plans;  // empty: no view is possible
-  std::shared_ptr<const ArgStore> args;
+  std::shared_ptr<const ArgStore> args = nullptr;
+  bool computes = false;  // so no memory makes it a view
 };
 using Cache = KeyedCache<std::shared_ptr<const CachedCall>, 8192>;
 
@@ -99,7 +100,7 @@ int64_t range_of(const ops::Row& row, const ir::Args& args, int64_t rank) {
   return given->constant() + (given->constant() < 0 ? rank : 0);
 }
 
-std::optional<Plans> plan(const Operator& op, CallArgs args) {
+CachedCall plan(const Operator& op, CallArgs args) {
   ir::Graph graph(ir::Level::Primitives);
   ir::Facts facts;
   ir::Args values = literals(op.row(), args);
@@ -124,11 +125,11 @@ std::optional<Plans> plan(const Operator& op, CallArgs args) {
   for (ir::Value v : results) {
     // A row that is no composition of movements says itself where its result lies.
     auto steps = op.row().view_rule ? std::vector{step_of(op.row(), values, v)} : chain_of(graph, v);
-    if (!steps) return std::nullopt;
+    if (!steps) return {.plans = {}, .computes = true};
     ops::Strided at{self.sizes.vec(), self.strides.vec(), 0};
     for (ViewStep& s : *steps) {
       auto next = s.row->view_rule(s.args, at);
-      if (!next) return std::nullopt;
+      if (!next) return {};
       at = std::move(*next);
       s.args[0] = ir::Arg();  // it goes with the graph
     }
@@ -141,7 +142,7 @@ std::optional<Plans> plan(const Operator& op, CallArgs args) {
     if (made->steps.empty()) made->range = range_of(op.row(), values, std::ssize(self.sizes));
     plans.push_back(std::move(made));
   }
-  return plans;
+  return {std::move(plans)};
 }
 
 // A tensor of the same type in next to no memory.
@@ -164,8 +165,9 @@ std::shared_ptr<const CachedCall> cached(const Operator& op, CallArgs args) {
   std::forward_list<Tensor> others;
   for (CallArg& a : rest)
     if (keyed && a.kind == Kind::Tensor) a = CallArg(others.emplace_front(of_same_type(*a.tensor)));
-  auto made = std::make_shared<const CachedCall>(
-      CachedCall{plan(op, args).value_or(Plans{}), std::make_shared<ArgStore>(rest)});
+  CachedCall call = plan(op, args);
+  call.args = std::make_shared<ArgStore>(rest);
+  auto made = std::make_shared<const CachedCall>(std::move(call));
   return keyed ? cache->add(key, std::move(made)) : made;
 }
 
@@ -205,7 +207,7 @@ static bool make_views(Operator& op, CallArgs args, Results& results) {
   if (call->plans.empty() && !(returns.size() == 1 && returns[0].list)) {
     BRASA_CHECK(op.row().must_alias.empty(), op.row().must_alias, " (", op.row().name(), " of ", self, " with strides ",
                 from.strides, ")");
-    if (from.contiguous) return false;
+    if (from.contiguous || call->computes) return false;
     // Over a contiguous copy it is a view.
     Tensor copy = self.contiguous();
     std::vector<CallArg> with_copy = args.vec();

@@ -117,7 +117,7 @@ std::vector<Drawn> drawable() {
 TEST(Strict, RandomPrograms) {
   NoGradGuard no_grad;
   const std::vector<Drawn> rows = drawable();
-  EXPECT_GT(rows.size(), 100U);
+  EXPECT_GT(rows.size(), 90U);
   static constexpr int64_t kSizes[] = {0, 1, 2, 3, 7, 16, 33, 64, 129, 500};
   static constexpr DType kTypes[] = {kFloat32, kFloat32, kFloat64, kBFloat16, kHalf};
   for (uint32_t seed = 1; seed <= 40; ++seed) {

@@ -32,6 +32,26 @@ TEST(Views, AliasAndGeometry) {
   EXPECT_TRUE(base[0]._base().is_same(base._base()));
 }
 
+// As in PyTorch: no call drops what it does not drop, or copies what it does not change.
+TEST(Views, CallsThatGiveTheirOperand) {
+  using Dropout = Tensor (*)(const Tensor&, double, bool, std::optional<Generator>);
+  Tensor x = randn({4, 6, 2}, kFloat).requires_grad_();
+  for (Dropout drop : std::initializer_list<Dropout>{dropout, alpha_dropout, feature_dropout, feature_alpha_dropout}) {
+    manual_seed(5);
+    Tensor next = rand({3});
+    manual_seed(5);
+    EXPECT_TRUE(drop(x, 0.5, false, {}).is_same(x));
+    EXPECT_TRUE(rand({3}).equal(next));  // no random number was used up
+    EXPECT_FALSE(drop(x, 0.5, true, {}).is_alias_of(x));
+    EXPECT_TRUE(contains(error_of([&] { drop(x, 1.5, false, {}); }), "between 0 and 1"));
+  }
+  EXPECT_TRUE(positive(x).is_alias_of(x));
+  EXPECT_TRUE(conj_physical(x).is_alias_of(x));
+  Tensor z = randn({3, 4}, kComplexFloat);
+  EXPECT_FALSE(conj_physical(z).is_alias_of(z));
+  EXPECT_TRUE(conj_physical(z.t()).equal(complex(real(z), -imag(z)).t()));
+}
+
 TEST(Views, WritesReachTheBase) {
   Tensor base = arange(24).view({2, 3, 4});
   base.select(1, 0).fill_(-1);

@@ -27,6 +27,9 @@ Value chosen(const ir::Args& args) {
   return ops::prim::select(here, ops::prim::broadcast(ops::prim::reshape(updates, pick(shape, free)), shape, free), x);
 }
 
+// The length of a product's sums.
+Expr summed(const ir::Node* n) { return product(pick(type_of(n->arg<Value>(0)).shape, int_args(n, 2))); }
+
 // Puts in what is known before it begins.
 void put_in(Primitives& p, ir::Facts& facts, bool gpu) {
   // An operand without elements is not read: its indices are 0, and code would move such a load out of the loops that never run.
@@ -38,6 +41,7 @@ void put_in(Primitives& p, ir::Facts& facts, bool gpu) {
     if (prim_of(n) == Prim::Reduce) return {reduced(args[0].get<Value>(), int_args(n, 1), args[2].get<std::string>())};
     if (prim_of(n) == Prim::Reshape && type_of(args[0].get<Value>()).shape == args[1].get<ir::Shape>())
       return {args[0].get<Value>()};
+    if (prim_of(n) == Prim::Dot && summed(n).is(0)) return {ops::prim::full(0, n->types[0].shape, n->types[0].dtype)};
     if (prim_of(n) == Prim::Scatter && gpu)
       if (Value v = chosen(args)) return {v};
     for (ir::Arg& a : args) {
@@ -53,9 +57,10 @@ void put_in(Primitives& p, ir::Facts& facts, bool gpu) {
   });
 }
 
-// Products with one row or column are sums.
+// Products with one row or column are sums, and those without sums are zeros.
 void ask_of_product(const ir::Node* n, ir::Facts& facts) {
   std::vector<int64_t> contracted[] = {int_args(n, 2), int_args(n, 3)}, batch[] = {int_args(n, 4), int_args(n, 5)};
+  if (Expr length = facts.known(summed(n)); ir::is_symbol(length)) facts.equal(length, 0);
   for (size_t i = 0; i < 2; ++i) {
     std::vector<int64_t> bound = contracted[i];
     bound.insert(bound.end(), batch[i].begin(), batch[i].end());

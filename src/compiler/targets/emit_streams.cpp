@@ -12,9 +12,8 @@ using ir::Node;
 
 namespace {
 
-// What a core's caches hold, and what they leave of it for others. A product's result needs the caches for its operands; other results, such as
-// zeros that something is added to, are often used at once.
-constexpr int64_t kLargeProduct = 8 << 20, kLarge = 16 << 20;
+// What a core's caches leave of it for others: smaller results, such as zeros that something is added to, are often used at once.
+constexpr int64_t kLarge = 16 << 20;
 // Elements of a piece that is written whole: lines at its ends, where these lie within lines, are written in parts.
 constexpr int64_t kLongRow = 4096;
 constexpr int64_t kLine = 64;
@@ -23,10 +22,11 @@ constexpr int64_t kShortBody = 32;
 
 bool is(const Node* n, LoopOp op) { return loop_kind(n->op) == op; }
 
-int64_t least_bytes(const ir::Graph& graph) {
-  bool sums =
-      std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const Node* n) { return is(n, LoopOp::Reduce); });
-  return sums ? kLargeProduct : kLarge;
+// A sum, or what a tile has of one.
+bool is_sum(const Node* n) {
+  if (is(n, LoopOp::Load)) n = n->arg<Value>(0).node;
+  if (is(n, LoopOp::Stage)) n = n->arg<Value>(0).node;
+  return is(n, LoopOp::Reduce);
 }
 
 }  // namespace
@@ -118,11 +118,15 @@ bool Emitter::may_stream(const Node* store) const {
   if (!target_.streams || target_.baseline || !store->arg<std::string>(5).empty()) return false;
   auto buffer = store->arg<Value>(0);
   Expr elements = type_of(buffer).shape[0];
-  if (elements.is_constant() && elements.constant() * size_of(type_of(buffer).dtype) < least_bytes(graph_))
-    return false;
+  if (elements.is_constant() && elements.constant() * size_of(type_of(buffer).dtype) < kLarge) return false;
   const Ranges around = analysis_.inside(store), loops = around & analysis_.kind(ForKind::Vector);
-  auto in_loop = std::count_if(graph_.nodes().begin(), graph_.nodes().end(),
-                               [&](const Node* n) { return (analysis_.of(n) & loops) != 0; });
+  int64_t in_loop = 0;
+  for (const Node* n : graph_.nodes()) {
+    if ((analysis_.of(n) & loops) == 0) continue;
+    // A tile of sums is written in pieces of several rows in turn: more lines than a core gathers at once.
+    if (is_sum(n)) return false;
+    ++in_loop;
+  }
   if (in_loop > kShortBody || (around & analysis_.kind(ForKind::Unroll))) return false;
   return std::none_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node* n) {
     return is(n, LoopOp::Load) && n->arg<Value>(0) == buffer;  // it is in the caches
@@ -154,7 +158,7 @@ llvm::Value* Emitter::all_of(llvm::Value* before, llvm::Value* condition) {
 llvm::Value* Emitter::is_far(const Node* store) {
   auto buffer = store->arg<Value>(0);
   BufferRef p = place_of(buffer);
-  llvm::Value* far = b_.CreateICmpSGE(eval_expr(type_of(buffer).shape[0]), i64(least_bytes(graph_) / size_of(p.dtype)));
+  llvm::Value* far = b_.CreateICmpSGE(eval_expr(type_of(buffer).shape[0]), i64(kLarge / size_of(p.dtype)));
   for (const Node* n : graph_.nodes())
     if (is(n, LoopOp::Load) && graph_.input_index(n->arg<Value>(0)) >= 0)
       far = b_.CreateAnd(far, b_.CreateICmpNE(place_of(n->arg<Value>(0)).base, p.base));
