@@ -317,7 +317,7 @@ void add_dropout(Table& t) {
         return dropped(x, keep_mask(key, x, p), p);
       })
       .precondition([](Value, double p, bool, Value) { check_probability(p); })
-      .itself([](Value, double, bool train, Value) { return !train; })
+      .itself_unless("train")
       .special("p", {0, 1})
       .samples({{floats(3, 5), 0.5, true}, {floats(3, 5), 0.5, false}, {floats(0), 0.1, true}});
   t.op("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
@@ -350,7 +350,7 @@ void add_dropout(Table& t) {
         return dropped(x, feature_mask(key, x, p), p);
       })
       .precondition([](Value, double p, bool, Value) { check_probability(p); })
-      .itself([](Value, double, bool train, Value) { return !train; })
+      .itself_unless("train")
       .special("p", {0, 1})
       .samples({{floats(2, 3, 4), 0.5, true}});
   t.op("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor")
@@ -362,7 +362,7 @@ void add_dropout(Table& t) {
         return alpha_dropped(x, keep_mask(key, x, p), p);
       })
       .precondition([](Value, double p, bool, Value) { check_probability(p); })
-      .itself([](Value, double, bool train, Value) { return !train; })
+      .itself_unless("train")
       .special("p", {0, 1})
       .samples({{floats(3, 5), 0.5, true}});
   t.op("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
@@ -374,7 +374,7 @@ void add_dropout(Table& t) {
         return alpha_dropped(x, feature_mask(key, x, p), p);
       })
       .precondition([](Value, double p, bool, Value) { check_probability(p); })
-      .itself([](Value, double, bool train, Value) { return !train; })
+      .itself_unless("train")
       .special("p", {0, 1})
       .samples({{floats(2, 3, 4), 0.5, true}});
 }

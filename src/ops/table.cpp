@@ -271,6 +271,12 @@ RowBuilder& RowBuilder::known(std::initializer_list<std::string_view> parameters
   return *this;
 }
 
+RowBuilder& RowBuilder::itself_unless(std::string_view name) {
+  parameter(name);
+  row_.itself_unless = row_.schema.index_of(name);
+  return *this;
+}
+
 RowBuilder& RowBuilder::special(std::string_view name, std::vector<double> numbers) {
   parameter(name).special = std::move(numbers);
   return *this;

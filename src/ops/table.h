@@ -117,8 +117,6 @@ struct Row final : ir::Op {
 
   Compose compose;  // a composed operator; exactly one of `compose` and `type` is set
   Precondition precondition;
-  /// Whether a call gives its first operand itself, by what a recording takes as constants.
-  std::function<bool(const Args&)> itself;
   /// Where the results' size follows from numbers among the arguments: gives it, or -1 if `count` has to. `counted` is the composition
   /// of transforms::sized_row and takes it as one more argument; so numbers that are no integers need not be known.
   std::function<int64_t(const Args&)> number_count;
@@ -152,6 +150,7 @@ struct Row final : ir::Op {
   bool costly = false;       // reading the result again costs less than making it again
   bool any_dtype = false;    // also of dtypes that operators do not compute with; so are leaves and views
   bool view = false;         // composed of movement primitives of its first operand: gives an alias where strides allow
+  int itself_unless = -1;    // the number of a parameter, see below
   uint8_t memory_format = 0;    // how many operands say how results lie, see keeps_memory_format
   std::string must_alias;       // of a view that never copies: what to say where strides do not allow an alias
   bool over_storage = false;    // a view of the memory behind its operand, elements between those of the operand too
@@ -291,14 +290,8 @@ class RowBuilder {
     row_.precondition = S::on_numbers(+f);
     return *this;
   }
-  /// When a call gives its first operand itself; `f` takes what a precondition does.
-  template <class F>
-  RowBuilder& itself(F f) {
-    using S = detail::Signature<std::decay_t<decltype(+f)>>;
-    check_parameters(S::kParams);
-    row_.itself = S::on_numbers(+f);
-    return *this;
-  }
+  /// A call gives its first operand itself where this bool is false.
+  RowBuilder& itself_unless(std::string_view parameter);
   /// Parameters that a graph is made for one value of, although the composition takes them as symbols: code for unknown ones is slow.
   RowBuilder& known(std::initializer_list<std::string_view> parameters);
   /// See ir::Param::special.

@@ -59,7 +59,7 @@ Operator::Operator(const ops::Row& row)
                            [](const Parameter& p) { return p.type == ir::ParamType::Tensor && p.list; });
   plain_ = !lists && !memory_ && !mutates_ && dtype_parameter_ < 0 && layout_parameter_ < 0 && sparse_gradient_ < 0 &&
            row.fitting == 0 && !row.view && !row.count && !row.number_count && !row.bounds && !row.precondition &&
-           !row.itself;
+           row.itself_unless < 0;
   casts_ = row.autocast != ops::Autocast::None || row.autocast_on_gpus != ops::Autocast::None;
 }
 

@@ -60,11 +60,13 @@ TEST(Driver, ASteadyStepOnlyLaunches) {
     return out;
   };
   std::vector<int> before = calls();
-  int launches = driver.calls("cuLaunchKernel"), products = driver.calls("small_");
+  int launches = driver.calls("cuLaunchKernel");
+  test::Counted products(driver, "small_"), with_bias(driver, "small_product_with_bias");
   step();
   EXPECT_EQ(calls(), before);
   EXPECT_GT(driver.calls("cuLaunchKernel"), launches);
-  EXPECT_EQ(driver.calls("small_") - products, 5);  // two layers, both by weight, one by input
+  EXPECT_EQ(products(), 5);  // two layers, both by weight, one by input
+  EXPECT_EQ(with_bias(), 2);
 }
 
 // From the third call on, a call of the driver for all of a function's launches, and one for each whose slots are others.

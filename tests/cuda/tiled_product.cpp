@@ -283,8 +283,8 @@ TEST(TiledProduct, OfTraining) {
   });
   test::Counted products(test::fake_cublaslt(), "cublasLtMatmul"), small(test::fake_driver(), "small_");
   compiled(x, w, b, v);
-  EXPECT_EQ(products() + small(),
-            4);  // of six: the others are the second layer's, and the gradients by the weights and by x
+  // Of six: the others are the second layer's, and the gradients by the weights and by x.
+  EXPECT_EQ(products() + small(), 4);
 }
 
 TEST(TiledProduct, Assembles) {

@@ -78,9 +78,10 @@ struct Function {
   std::shared_ptr<const brasa::fakes::Program> program;  // none: it computes nothing
   std::vector<Parameter> parameters = {};
   HostKernel kernel = nullptr;  // instead
-  const char* family = "";      // what the kernels of a file begin with
-  bool grouped = false;         // four warps multiply together
-  bool clustered = false;       // blocks use each other's shared memory
+  std::string name = "";        // of a written kernel, and what all of its file begin with
+  const char* family = "";
+  bool grouped = false;    // four warps multiply together
+  bool clustered = false;  // blocks use each other's shared memory
 };
 struct Module {
   std::string ptx;
@@ -322,7 +323,10 @@ BRASA_FAKE int cuModuleGetFunction(void** function, Module* m, const char* name)
                                      [&](const char* prefix) { return std::string_view(name).starts_with(prefix); });
   bool runs = family != std::end(kWritten);
   auto* f = new Function{runs ? brasa::fakes::parse_ptx(m->ptx) : nullptr};
-  if (runs) f->family = *family;
+  if (runs) {
+    f->name = name;
+    f->family = *family;
+  }
   f->grouped = m->ptx.find("wgmma.") != std::string::npos;
   f->clustered = m->ptx.find(".reqnctapercluster") != std::string::npos;
   for (size_t end = m->ptx.find(')', entry); runs && (entry = m->ptx.find(".param", entry)) < end; ++entry)
@@ -347,6 +351,7 @@ BRASA_FAKE int cuLaunchKernel(Function* f, unsigned blocks, unsigned, unsigned, 
   Node node{[=](void** slots) {
               if (!f->program) return;
               log_of_calls.note("written kernel");
+              if (f->name != f->family) log_of_calls.note(f->name.c_str());
               log_of_calls.note(f->family);
               if (f->grouped) log_of_calls.note("groups of warps");
               if (f->clustered) log_of_calls.note("clusters of blocks");

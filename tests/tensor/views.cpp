@@ -32,7 +32,7 @@ TEST(Views, AliasAndGeometry) {
   EXPECT_TRUE(base[0]._base().is_same(base._base()));
 }
 
-// As in PyTorch: no call drops what it does not drop, or copies what it does not change.
+// As in PyTorch, calls that change nothing copy nothing.
 TEST(Views, CallsThatGiveTheirOperand) {
   using Dropout = Tensor (*)(const Tensor&, double, bool, std::optional<Generator>);
   Tensor x = randn({4, 6, 2}, kFloat).requires_grad_();

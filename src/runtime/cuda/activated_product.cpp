@@ -99,13 +99,13 @@ void run_elements(const Product& p, const std::vector<ElementRows>& all, const E
   bool wide = p.columns % kChunkElements == 0 && std::all_of(all.begin(), all.end(), [](const ElementRows& r) {
                 return r.step % kChunkElements == 0 && alignment(r.data, kChunk) == kChunk;
               });
-  int64_t chunks = wide ? p.columns / kChunkElements : p.columns, threads = ElementsKernel::kThreads;
-  int64_t pieces = (chunks + threads - 1) / threads;
+  int64_t chunks = wide ? p.columns / kChunkElements : p.columns;
+  int64_t blocks_of_row = pieces(chunks, ElementsKernel::kThreads);
   auto size = [](int64_t n) { return static_cast<Slot>(n); };
-  std::vector<Slot> slots = {size(pieces), size(chunks)};
+  std::vector<Slot> slots = {size(blocks_of_row), size(chunks)};
   for (const ElementRows& r : all) slots.insert(slots.end(), {reinterpret_cast<Slot>(r.data), size(2 * r.step)});
   const ReadyKernel& kernel = ready_kernel(elements_kernel, ElementsKind{p.operands, epilogue, wide}, device);
-  kernel.launch(p.rows * pieces, slots, device, stream);
+  kernel.launch(p.rows * blocks_of_row, slots, device, stream);
 }
 
 // The library, and a kernel of elements. They lie where they are written themselves, or where what becomes of them will.

@@ -9,7 +9,6 @@ namespace brasa::runtime::cuda {
 namespace {
 
 constexpr int64_t kMostFeatures = 128;
-constexpr int kHopper = 9;
 constexpr double kLog2E = 1.4426950408889634;
 
 using KindOfPass = std::pair<AttentionPass, AttentionKind>;
@@ -45,7 +44,7 @@ bool is_tall(AttentionPass pass, const Attention& a, int64_t rows, const Device&
 bool is_grouped(const Attention& a, const AttentionKind& kind, const Device& device) {
   constexpr int64_t kFeatures = 64, kFewest = 128;
   return kind.wide && is_reduced_floating(kind.dtype) && kind.features == kFeatures &&
-         std::min(a.queries, a.keys) >= kFewest && device.properties().limits.major == kHopper;
+         std::min(a.queries, a.keys) >= kFewest && is_hopper(device);
 }
 AttentionKind kind_of(const Attention& a, std::initializer_list<Heads> heads, const Device& device) {
   AttentionKind kind = a.kind;
@@ -92,11 +91,10 @@ bool is_of_head(const Attention& a, const Device& device) {
 int blocks_of_row(const AttentionOfRow& a, const Device& device) {
   const int most = a.kind.early ? 4 : 8;
   constexpr int64_t kRows = 64;
-  const runtime::Properties& properties = device.properties();
-  if (properties.limits.major != kHopper) return 1;
+  if (!is_hopper(device)) return 1;
   int64_t heads = a.batches * a.heads;
   int blocks = 1;
-  while (blocks < most && 2 * blocks * heads <= properties.processors && a.keys > blocks * kRows) blocks *= 2;
+  while (blocks < most && 2 * blocks * heads <= device.properties().processors && a.keys > blocks * kRows) blocks *= 2;
   return blocks;
 }
 

@@ -17,9 +17,8 @@ bool all_are(const std::vector<int64_t>& v, int64_t value) {
 }  // namespace
 
 bool takes_few_channels(const Convolution& c, const Device& device) {
-  constexpr int kHopper = 9;
   constexpr int64_t kChunk = 16, kMostRows = 1 << 20;  // numbers of 32 bits count them
-  if (device.properties().limits.major != kHopper || !is_reduced_floating(c.dtype)) return false;
+  if (!is_hopper(device) || !is_reduced_floating(c.dtype)) return false;
   if (c.computed == Computed::Image || c.stride.size() != 2) return false;
   if (!all_are(c.stride, 1) || !all_are(c.dilation, 1) || !all_are(c.padding, 0)) return false;
   int64_t channels = c.weight[3], columns = c.result[2], rows = c.result[0] * c.result[1];

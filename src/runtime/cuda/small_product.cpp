@@ -9,8 +9,6 @@
 namespace brasa::runtime::cuda {
 namespace {
 
-int64_t pieces(int64_t size, int64_t piece) { return (size + piece - 1) / piece; }
-
 int64_t tiles_of_matrix(const Product& p) { return pieces(p.rows, kSmallTile) * pieces(p.columns, kSmallTile); }
 
 // Of an operand in steps of `along` elements along the sum, and of `step` from one such row to the next one.
@@ -20,7 +18,7 @@ bool lies_along(const Product& p, const Matrix& m, int64_t along, int64_t step) 
   return p.inner % kEach == 0 && step % kEach == 0 && m.batch % kEach == 0 && alignment(m.data, kChunk) == kChunk;
 }
 
-// A step waits for the memory's answer: as few as there are warps for.
+// Each step waits for memory: more warps have fewer steps each.
 int warps_of(const Product& p) {
   constexpr int kLeast = 2, kMost = 8;
   if (!is_reduced_floating(p.operands)) return kFloat32Warps;
@@ -29,13 +27,12 @@ int warps_of(const Product& p) {
 }
 
 SmallProductKind kind_of(const Product& p, const Device& device) {
-  constexpr int kHopper = 9;
   return {p.operands,
           p.result,
           lies_along(p, p.left, p.left.column, p.left.row),
           lies_along(p, p.right, p.right.row, p.right.column),
           p.bias != nullptr,
-          device.properties().limits.major == kHopper,
+          is_hopper(device),
           warps_of(p)};
 }
 
@@ -62,9 +59,8 @@ void run_small_product(const Product& p, Device& device, Stream stream) {
   SmallProductKind kind = kind_of(p, device);
   auto size = [](int64_t n) { return static_cast<Slot>(n); };
   auto address = [](const void* at) { return reinterpret_cast<Slot>(at); };
-  auto bytes = [&](int64_t elements) { return static_cast<Slot>(elements * size_of(p.operands)); };
-  auto result_bytes = [&](int64_t elements) { return static_cast<Slot>(elements * size_of(p.result)); };
-  int64_t part = pieces(pieces(p.inner, kSmallStep), kind.warps) * kSmallStep;
+  auto bytes = [&](int64_t elements, DType dtype) { return size(elements * size_of(dtype)); };
+  int64_t tiles = tiles_of_matrix(p), part = pieces(pieces(p.inner, kSmallStep), kind.warps) * kSmallStep;
   const std::array slots = {address(p.left.data),
                             address(p.right.data),
                             address(p.bias),
@@ -74,16 +70,16 @@ void run_small_product(const Product& p, Device& device, Stream stream) {
                             size(p.inner),
                             size(part),
                             size(pieces(p.columns, kSmallTile)),
-                            size(tiles_of_matrix(p)),
-                            bytes(p.left.row),
-                            bytes(p.left.column),
-                            bytes(p.left.batch),
-                            bytes(p.right.column),
-                            bytes(p.right.row),
-                            bytes(p.right.batch),
-                            result_bytes(p.to_row),
-                            result_bytes(p.to_batch)};
-  ready_kernel(small_product_kernel, kind, device).launch(p.count * tiles_of_matrix(p), slots, device, stream);
+                            size(tiles),
+                            bytes(p.left.row, p.operands),
+                            bytes(p.left.column, p.operands),
+                            bytes(p.left.batch, p.operands),
+                            bytes(p.right.column, p.operands),
+                            bytes(p.right.row, p.operands),
+                            bytes(p.right.batch, p.operands),
+                            bytes(p.to_row, p.result),
+                            bytes(p.to_batch, p.result)};
+  ready_kernel(small_product_kernel, kind, device).launch(p.count * tiles, slots, device, stream);
 }
 
 }  // namespace brasa::runtime::cuda

@@ -10,8 +10,8 @@ namespace brasa::runtime::cuda {
 /// What a kernel is made for.
 struct SmallProductKind {
   DType operands, result;
-  bool left_along,
-      right_along;  // an operand's neighbours in memory lie along the sum: of reduced floats 16 bytes of them for all of it
+  // An operand's neighbours in memory lie along the sum: of reduced floats 16 bytes of them for all of it.
+  bool left_along, right_along;
   bool bias;
   bool early;  // for Hopper: begins while what the stream was given before still runs
   int warps;   // of a block, each of which has a part of the sum

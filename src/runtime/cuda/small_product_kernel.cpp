@@ -24,8 +24,9 @@ class Kernel : public TensorCores {
     p_.op("bar.sync", 0);
     write_results();
     int threads = 32 * kind_.warps;
-    std::string text = p_.kernel("small_product", kParameters, threads, kind_.warps * kWarpBytes, 1, kind_.early);
-    return {"small_product", std::move(text), threads, 0, kind_.early};
+    const char* name = kind_.bias ? "small_product_with_bias" : "small_product";
+    std::string text = p_.kernel(name, kParameters, threads, kind_.warps * kWarpBytes, 1, kind_.early);
+    return {name, std::move(text), threads, 0, kind_.early};
   }
 
  protected:
@@ -40,10 +41,17 @@ class Kernel : public TensorCores {
     int row, column;
   };
   virtual Place place_of(int sum) const = 0;
-  virtual int first_columns() const = 0;  // from one lane of a group to the next one
+  virtual int columns_apart() const = 0;  // of two lanes beside each other in a group
 
+  // Of 2 or 4 bytes; zero where there is none.
+  Reg element_at(const Reg& at, const Reg& inside, int size) {
+    Reg out = p_.fresh(size == 2 ? 'h' : 'r');
+    p_.op(size == 2 ? "mov.b16" : "mov.u32", out, 0);
+    p_.op(str("@", inside, size == 2 ? " ld.global.b16" : " ld.global.b32"), out, str("[", at, "]"));
+    return out;
+  }
   Reg wide(const Reg& r) { return p_.d("cvt.u64.u32", r); }
-  // The first matrix is read from here on.
+  // No operand is read before.
   void wait_for_operands() {
     if (kind_.early) p_.op("griddepcontrol.wait");
   }
@@ -86,7 +94,7 @@ class Kernel : public TensorCores {
 
   void keep_sums() {
     Reg at = p_.r("mad.lo.u32", warp_, kWarpBytes, p_.r("mad.lo.u32", group_, kRowBytes, shared_));
-    at = p_.r("mad.lo.u32", beside_, 4 * first_columns(), at);
+    at = p_.r("mad.lo.u32", beside_, 4 * columns_apart(), at);
     for (int s = 0; s < kSums; ++s) {
       Place place = place_of(s);
       p_.op("st.shared.f32", str("[", at, "+", place.row * kRowBytes + place.column * 4, "]"),
@@ -122,9 +130,7 @@ class Kernel : public TensorCores {
     }
   }
   Reg bias_of(const Reg& column, const Reg& has_column, int size) {
-    Reg at = p_.d("mad.wide.u32", column, size, p_.parameter(kBias)), bits = p_.fresh(size == 2 ? 'h' : 'r');
-    p_.op(size == 2 ? "mov.b16" : "mov.u32", bits, 0);
-    p_.op(str("@", has_column, size == 2 ? " ld.global.b16" : " ld.global.b32"), bits, str("[", at, "]"));
+    Reg bits = element_at(p_.d("mad.wide.u32", column, size, p_.parameter(kBias)), has_column, size);
     return size == 2 ? widened(in_pairs({bits, bits})[0])[0] : p_.f("mov.b32", bits);
   }
 };
@@ -190,9 +196,7 @@ class ReducedKernel final : public Kernel {
     Regs out;
     for (size_t e = 0; e < inside.size(); ++e) {
       if (e) at = p_.d("add.s64", at, along);
-      out.push_back(p_.fresh('h'));
-      p_.op("mov.b16", out[e], 0);
-      p_.op(str("@", inside[e], " ld.global.b16"), out[e], str("[", at, "]"));
+      out.push_back(element_at(at, inside[e], element_));
     }
     return in_pairs(out);
   }
@@ -209,7 +213,7 @@ class ReducedKernel final : public Kernel {
   }
   // Of a product of 16 by 8 a lane has two neighbours in each of two rows.
   Place place_of(int s) const override { return {s / 16 * 16 + s / 2 % 2 * 8, s / 4 % 4 * 8 + s % 2}; }
-  int first_columns() const override { return 2; }
+  int columns_apart() const override { return 2; }
 
   Reg end_, own_;  // of the sum: where the warp's part ends, and the lane's next element
 };
@@ -313,7 +317,7 @@ class FloatKernel final : public Kernel {
     }
   }
   Place place_of(int s) const override { return {s / 8 * 8, s % 8 * 4}; }
-  int first_columns() const override { return 1; }
+  int columns_apart() const override { return 1; }
 
   Reg inner_, first_;  // of the sum: its length, and what of it is loaded next
 };

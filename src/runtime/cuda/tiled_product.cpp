@@ -70,17 +70,14 @@ TensorMap map_of(const Rows& r, DType dtype, int rows) {
   return out;
 }
 
-int64_t pieces(int64_t size, int64_t piece) { return (size + piece - 1) / piece; }
-
 }  // namespace
 
 int64_t tiles_of(const Product& p) { return pieces(p.rows, kTileRows) * pieces(p.columns, kTileColumns); }
 
 bool takes_tiled_product(const Product& p, const AfterProduct& after, const Device& device) {
-  constexpr int kHopper = 9;
   constexpr int64_t kMost = int64_t{1} << 31;  // numbers of 32 bits count them
-  const DeviceLimits& limits = device.properties().limits;
-  if (limits.major != kHopper || limits.minor != 0 || !find_driver() || !driver().tensor_map_encode) return false;
+  bool has_groups = is_hopper(device) && device.properties().limits.minor == 0;
+  if (!has_groups || !find_driver() || !driver().tensor_map_encode) return false;
   if (!is_reduced_floating(p.operands) || p.result != p.operands || p.count != 1 || p.left.column != 1) return false;
   if (p.inner < 1 || std::max({p.rows, p.inner, p.columns}) >= kMost) return false;
   // The kernel reads two neighbours of the bias at a time.

@@ -22,6 +22,11 @@ inline int64_t alignment(const void* p, int64_t most) {
   return static_cast<int64_t>(at & -at);
 }
 
+/// How many pieces of this size, the last of which may be shorter.
+inline int64_t pieces(int64_t size, int64_t piece) { return (size + piece - 1) / piece; }
+
+inline bool is_hopper(const Device& device) { return device.properties().limits.major == 9; }
+
 /// Which of `count` ways takes the least time; 0 where none runs. `run(i)` gives way i to the stream, and a status other than 0 where it cannot.
 template <class Run>
 size_t quickest(size_t count, int runs, Device& device, Stream stream, const Run& run) {
